@@ -247,7 +247,7 @@ def more_is_done(campaign: CampaignProcess, store: str, before: int) -> bool:
 
 
 def storm(chaos: Chaos, part: Part, store: str, database: Database | None, kills: int) -> None:
-    """kill -9 at random while a campaign runs: who dies next, and when, follows from a seed."""
+    """Kill processes of a running campaign; which one dies next, and when, follows from a seed."""
     rng = random.Random(7)
     victims = ["worker", "nanny", "scheduler", "campaign"] + ["database"] * (database is not None)
     order = [v for _ in range(-(-kills // len(victims))) for v in rng.sample(victims, len(victims))]

@@ -40,7 +40,7 @@ def wait_for(condition: Callable[[], Any], what: str, seconds: float = _PATIENCE
 
 
 def kill(pid: int) -> bool:
-    """kill -9; whether there was anybody."""
+    """Kill a process; return whether it was there."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, signal.SIGKILL)
         return True
@@ -159,7 +159,7 @@ class Database:
         return f"postgresql://postgres@/postgres?host={self._directory}&schema={schema}"
 
     def kill(self) -> bool:
-        """kill -9 of the server's first process; the others notice and end."""
+        """Kill the server's first process; the others notice and end."""
         pid = int((self._directory / "postmaster.pid").read_text().split()[0])
         backends = children_of(pid)
         found = kill(pid)
@@ -216,7 +216,7 @@ class CampaignProcess:
         return self._process.poll() is None
 
     def kill(self) -> bool:
-        """kill -9."""
+        """Kill the process."""
         found = self.running and kill(self._process.pid)
         with contextlib.suppress(ValueError):  # heard to its end already
             self._process.communicate()

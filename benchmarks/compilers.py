@@ -1,4 +1,4 @@
-"""Compilers as in the swarm testing paper (section 3.2): csmith, the default against a swarm.
+"""Compilers as in the swarm testing paper (section 3.2): csmith, all features on against a swarm.
 
     python benchmarks/compilers.py [--quick] [--repeats N --cpu-seconds S]
 
@@ -24,14 +24,15 @@ from pathlib import Path
 
 from harness import cannot_measure, print_figures, print_table, progress, require_programs
 
-from swarmtest import Budget, Campaign, Outcome, Store, Study, open_store
+from swarmtest import Budget, Campaign, Outcome, Store, open_store
 from swarmtest.analysis.rank_tests import bootstrap_interval, difference_of_means
 from swarmtest.core.errors import UserError
+from swarmtest.roles import Study
 from swarmtest.roles.roles import feature_shares
 
 ROOT = Path(__file__).resolve().parents[1]
 SUBJECT = ROOT / "examples" / "csmith" / "csmith.toml"
-SIDES = {"default": "default", "swarm": "coin"}
+SIDES = {"all-on": "all-on", "swarm": "coin"}
 MASKING = "tcc: error: ',' expected (got \")\")"
 """tcc's answer to `#pragma pack(push)`."""
 TOOLS = {"csmith": "csmith", "gcc": "gcc", "clang": "clang", "dpkg-source": "dpkg-dev"}
@@ -107,9 +108,9 @@ def only(mine: set[str], other: set[str]) -> int:
     return len(mine - other)
 
 
-def show_sides(default: Side, swarm: Side) -> None:
+def show_sides(all_on: Side, swarm: Side) -> None:
     def row(title: str, value: object) -> tuple[object, ...]:
-        return (title, *map(value, (default, swarm)))  # type: ignore[call-overload]
+        return (title, *map(value, (all_on, swarm)))  # type: ignore[call-overload]
 
     print_table(
         ("", *SIDES),
@@ -121,8 +122,8 @@ def show_sides(default: Side, swarm: Side) -> None:
             row("distinct faults", lambda side: len(side.faults)),
             (
                 "faults of one side only",
-                only(set(default.faults), set(swarm.faults)),
-                only(set(swarm.faults), set(default.faults)),
+                only(set(all_on.faults), set(swarm.faults)),
+                only(set(swarm.faults), set(all_on.faults)),
             ),
             row("lines of tcc, all runs", lambda side: f"{len(side.all_lines):,}"),
             row(
@@ -131,24 +132,24 @@ def show_sides(default: Side, swarm: Side) -> None:
             ),
             (
                 "lines of one side only",
-                only(default.all_lines, swarm.all_lines),
-                only(swarm.all_lines, default.all_lines),
+                only(all_on.all_lines, swarm.all_lines),
+                only(swarm.all_lines, all_on.all_lines),
             ),
         ],
     )
 
 
-def line_change(default: Side, swarm: Side) -> tuple[float, float, float]:
+def line_change(all_on: Side, swarm: Side) -> tuple[float, float, float]:
     """How many more lines a run of the swarm reaches: the mean, and its 95% interval."""
-    counts = [list(map(len, side.lines)) for side in (swarm, default)]
+    counts = [list(map(len, side.lines)) for side in (swarm, all_on)]
     change = statistics.mean(counts[0]) - statistics.mean(counts[1])
     return change, *bootstrap_interval(*counts, statistic=difference_of_means)
 
 
-def show_faults(default: Side, swarm: Side) -> None:
+def show_faults(all_on: Side, swarm: Side) -> None:
     print("\nfaults, by the tests that show them:")
-    signatures = sorted(default.faults | swarm.faults, key=lambda s: (-swarm.faults[s], s))
-    rows = [(s[:90], default.faults[s], swarm.faults[s]) for s in signatures]
+    signatures = sorted(all_on.faults | swarm.faults, key=lambda s: (-swarm.faults[s], s))
+    rows = [(s[:90], all_on.faults[s], swarm.faults[s]) for s in signatures]
     print_table(("fault", *SIDES), rows or [("none", 0, 0)])
 
 
@@ -198,32 +199,32 @@ def run(repeats: int, cpu_seconds: float) -> None:
     with tempfile.TemporaryDirectory() as directory:
         store = open_store(str(Path(directory) / "compilers.db"))
         sides = measured(store, repeats, cpu_seconds)
-        default, swarm = sides["default"], sides["swarm"]
+        all_on, swarm = sides["all-on"], sides["swarm"]
         print()
-        show_sides(default, swarm)
-        change, low, high = line_change(default, swarm)
+        show_sides(all_on, swarm)
+        change, low, high = line_change(all_on, swarm)
         interval = f"95% interval {low:+.1f} to {high:+.1f}"
         print(f"\na run of the swarm reaches {change:+.1f} lines of tcc, {interval}")
-        show_faults(default, swarm)
+        show_faults(all_on, swarm)
         roles = show_roles(store, swarm)
     print_figures(
         {
-            "lines_only_swarm": only(swarm.all_lines, default.all_lines),
-            "lines_only_default": only(default.all_lines, swarm.all_lines),
+            "lines_only_swarm": only(swarm.all_lines, all_on.all_lines),
+            "lines_only_all_on": only(all_on.all_lines, swarm.all_lines),
             "lines_swarm": round(statistics.mean(map(len, swarm.lines)), 1),
-            "lines_default": round(statistics.mean(map(len, default.lines)), 1),
+            "lines_all_on": round(statistics.mean(map(len, all_on.lines)), 1),
             "lines_change": [round(change, 1), round(low, 1), round(high, 1)],
-            "faults_only_swarm": only(set(swarm.faults), set(default.faults)),
-            "faults_only_default": only(set(default.faults), set(swarm.faults)),
+            "faults_only_swarm": only(set(swarm.faults), set(all_on.faults)),
+            "faults_only_all_on": only(set(all_on.faults), set(swarm.faults)),
             "faults_swarm": len(swarm.faults),
-            "faults_default": len(default.faults),
+            "faults_all_on": len(all_on.faults),
             "masked_swarm": round(swarm.masked, 3),
-            "masked_default": round(default.masked, 3),
+            "masked_all_on": round(all_on.masked, 3),
             "tests_swarm": swarm.tests,
-            "tests_default": default.tests,
+            "tests_all_on": all_on.tests,
             "invalid_swarm": swarm.invalid,
-            "invalid_default": default.invalid,
-            "cpu_seconds": [round(side.cpu_seconds) for side in (default, swarm)],
+            "invalid_all_on": all_on.invalid,
+            "cpu_seconds": [round(side.cpu_seconds) for side in (all_on, swarm)],
             "roles": roles,
         }
     )

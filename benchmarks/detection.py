@@ -25,10 +25,12 @@ from typing import Any
 import machines
 from harness import arguments, print_figures, print_table, progress, require_modules
 
-from swarmtest import Machine, MachineSubject, Stream, parse_strategy
+from swarmtest import Machine
 from swarmtest.core.seeds import seed_of_test, trial_key
+from swarmtest.strategies import Stream, parse_strategy
+from swarmtest.subjects import MachineSubject
 
-STRATEGIES = ("default", "coin", "coin:p=random", "activation", "layered")
+STRATEGIES = ("all-on", "coin", "coin:p=random", "activation", "layered")
 ROWS: dict[str, type[Machine]] = {
     "stack deeper than 32": machines.Depth,
     "the same with a third action": machines.DepthWithAdd,
@@ -45,7 +47,7 @@ class Size:
     layered_cap: int
     hypothesis_seeds: int
     hypothesis_cap: int
-    odds_default: int
+    odds_all_on: int
     odds_coin: int
     odds_opens: int
 
@@ -140,10 +142,10 @@ def share_failing(machine: type[Machine], strategy: str, tests: range) -> int:
 
 
 def exact_overflow_odds() -> tuple[float, float]:
-    """The exact chance that a test of `Overflow32` overflows: default, and coin (non-empty)."""
+    """The exact chance that a test of `Overflow32` overflows: all-on, and coin (non-empty)."""
     longest = 260
     weights = [_half_normal(steps, 25.0) for steps in range(1, longest)]
-    depth, over, default = {0: 1.0}, 0.0, 0.0
+    depth, over, all_on = {0: 1.0}, 0.0, 0.0
     for weight in weights:
         following: dict[int, float] = {}
         for at, chance in depth.items():
@@ -153,9 +155,9 @@ def exact_overflow_odds() -> tuple[float, float]:
                 following[at + 1] = following.get(at + 1, 0.0) + chance / 2
             following[max(at - 1, 0)] = following.get(max(at - 1, 0), 0.0) + chance / 2
         depth = following
-        default += weight * over
+        all_on += weight * over
     pushes_only = sum(weights[32:])
-    return default, (default + pushes_only) / 3
+    return all_on, (all_on + pushes_only) / 3
 
 
 def _half_normal(steps: int, deviation: float) -> float:
@@ -175,34 +177,34 @@ def odds(pool: ProcessPoolExecutor, size: Size) -> dict[str, object]:
         return sum(pool.map(partial(share_failing, machine, strategy), pieces)) / tests
 
     progress("odds of single tests")
-    exact_default, exact_coin = exact_overflow_odds()
-    default = measure(machines.Overflow32, "default", size.odds_default)
+    exact_all_on, exact_coin = exact_overflow_odds()
+    all_on = measure(machines.Overflow32, "all-on", size.odds_all_on)
     coin = measure(machines.Overflow32, "coin", size.odds_coin)
-    opens_default = measure(machines.OpenFiles, "default", size.odds_opens)
+    opens_all_on = measure(machines.OpenFiles, "all-on", size.odds_opens)
     opens = MachineSubject(machines.OpenFiles)
     pair = opens.space.configuration(["open", "read"])
     opens_pair = statistics.mean(opens.execute(pair, seed).fault is not None for seed in range(500))
-    tests, few = f"{size.odds_default:,} tests", f"{size.odds_coin:,} tests"
+    tests, few = f"{size.odds_all_on:,} tests", f"{size.odds_coin:,} tests"
     opened = f"{size.odds_opens:,} tests"
     print_table(
         ("odds that one test finds the bug", "measured", "exact", "the paper"),
         [
             (
-                f"stack of 32, default ({tests})",
-                one_in(default),
-                one_in(exact_default),
+                f"stack of 32, all-on ({tests})",
+                one_in(all_on),
+                one_in(exact_all_on),
                 "1 in 370,000",
             ),
             (f"stack of 32, coin ({few})", one_in(coin), one_in(exact_coin), "1 in 16"),
-            (f"64 opens, default ({opened})", one_in(opens_default), "", "< 1 in 100,000"),
+            (f"64 opens, all-on ({opened})", one_in(opens_all_on), "", "< 1 in 100,000"),
             ("64 opens, open and read only (500 tests)", f"{opens_pair:.0%}", "", "over 80%"),
         ],
     )
     print()
     return {
-        "odds_default_one_in": round(1 / default) if default else None,
+        "odds_all_on_one_in": round(1 / all_on) if all_on else None,
         "odds_coin_one_in": round(1 / coin, 2) if coin else None,
-        "odds_default_exact_one_in": round(1 / exact_default),
+        "odds_all_on_exact_one_in": round(1 / exact_all_on),
         "odds_coin_exact_one_in": round(1 / exact_coin, 2),
         "opens_pair_share": round(opens_pair, 3),
     }

@@ -30,7 +30,7 @@ from changelogs import BUGS, Bug
 from directed import OURS, paper_strategies
 from harness import cpu_seconds, print_figures, print_table, progress
 from known_bugs import DEFAULT_WORK, install
-from measuring import CONTROL, DEFAULT, Sample, Subject, joined
+from measuring import ALL_ON, CONTROL, Sample, Subject, joined
 
 from swarmtest.analysis.rank_tests import mann_whitney
 from swarmtest.core.targets import Target
@@ -51,7 +51,7 @@ SEED_TESTS, TESTS, SUITES = 4000, 1500, 10
 QUICK_SIZES = (600, 100, 2)
 PROCESSES = 2
 FIRST_SUITE = 1000
-UNDIRECTED = {CONTROL: "coin", DEFAULT: "default"}
+UNDIRECTED = {CONTROL: "coin", ALL_ON: "all-on"}
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def examine(bug: Bug, work: Path, sizes: Sequence[int]) -> Finding:
 def run_suites(subject: Subject, aims: Sequence[Aim], suites: int) -> dict[str, tuple[Sample, ...]]:
     """So many suites of every strategy, in turns."""
     factories = {**paper_strategies(len(aims)), **OURS}
-    found: dict[str, list[Sample]] = {name: [] for name in (CONTROL, DEFAULT, *factories)}
+    found: dict[str, list[Sample]] = {name: [] for name in (CONTROL, ALL_ON, *factories)}
     for suite in range(suites):
         for name, samples in found.items():
             strategy = factories[name](aims) if name in factories else UNDIRECTED[name]
@@ -183,7 +183,7 @@ def p_cell(finding: Finding, strategy: str) -> str:
 def mean_improvements(findings: Sequence[Finding]) -> dict[str, float]:
     """For each strategy, over the faults; for a single line all merges are like round-robin."""
     found = {}
-    for name in (DEFAULT, *paper_strategies(size=2), *OURS):
+    for name in (ALL_ON, *paper_strategies(size=2), *OURS):
         alone = " ".join(["round-robin", *name.split()[1:]])
         times = [one.improvement(name if name in one.suites else alone) for one in findings]
         known = [value for value in times if value is not None]
@@ -193,7 +193,7 @@ def mean_improvements(findings: Sequence[Finding]) -> dict[str, float]:
 
 def figures(findings: Sequence[Finding]) -> dict[str, object]:
     means = mean_improvements(findings)
-    directed = {name: value for name, value in means.items() if name != DEFAULT}
+    directed = {name: value for name, value in means.items() if name != ALL_ON}
     best = max(directed, key=lambda name: directed[name])
     return {
         "faults": len(findings),

@@ -205,7 +205,7 @@ def swarms(quick: bool) -> dict[str, float]:
     """Median pairs of instructions of each strategy."""
     sys.path.insert(0, str(EXAMPLES))
     seconds, seeds = (0.4, 1) if quick else (8.0, 5)
-    found: dict[str, list[tuple[int, int]]] = {"default": [], "coin": [], "layered": []}
+    found: dict[str, list[tuple[int, int]]] = {"all-on": [], "coin": [], "layered": []}
     for seed in range(seeds):
         for strategy, results in found.items():
             progress(f"what swarms reach: {strategy}, seed {seed}")
@@ -265,8 +265,8 @@ def main() -> None:
             "vs_grammarinator": min(r["swarmtest"] / r["grammarinator"] for r in rates.values()),
             "vs_hypothesis": min(r["swarmtest"] / r["hypothesis"] for r in rates.values()),
             "pairs": pairs,
-            "coin_vs_default": pairs["coin"] / pairs["default"],
-            "layered_vs_default": pairs["layered"] / pairs["default"],
+            "coin_vs_all_on": pairs["coin"] / pairs["all-on"],
+            "layered_vs_all_on": pairs["layered"] / pairs["all-on"],
             "without_effect": shares,
         }
     )

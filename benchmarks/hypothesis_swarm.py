@@ -26,11 +26,11 @@ from typing import Any, NamedTuple
 import rule_machines
 from harness import arguments, print_figures, print_table, progress, require_modules
 
-from swarmtest import Stream, parse_strategy
 from swarmtest.core.seeds import seed_of_test, trial_key
+from swarmtest.strategies import Stream, parse_strategy
 from swarmtest.subjects.hypothesis.subject import RuleBasedSubject
 
-STRATEGIES = ("default", "coin", "layered")
+STRATEGIES = ("all-on", "coin", "layered")
 THEIRS = "Hypothesis"
 ROWS: dict[str, type[Any]] = {
     "stack deeper than 32": rule_machines.Depth,

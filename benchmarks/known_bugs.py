@@ -33,7 +33,7 @@ from changelogs import BUGS, Bug
 from harness import cannot_measure, cpu_seconds, print_figures, print_table, progress
 
 from swarmtest import open_store
-from swarmtest.analysis.cells import SUPPRESSOR, TRIGGER
+from swarmtest.analysis.role_cells import SUPPRESSOR, TRIGGER
 from swarmtest.roles.roles import FeatureRole
 from swarmtest.roles.study import Study
 

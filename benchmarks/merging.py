@@ -33,11 +33,11 @@ import numpy as np
 from harness import cpu_seconds, print_figures, print_table, progress
 
 from swarmtest import Campaign, open_store
-from swarmtest.analysis.cells import ROLES, SUPPRESSOR, TRIGGER
+from swarmtest.analysis.role_cells import ROLES, SUPPRESSOR, TRIGGER
 from swarmtest.coverage.options import CoverageOptions
 from swarmtest.roles.study import Study
 from swarmtest.strategies.directed.aim import Aim, Conflicts, Goal, members
-from swarmtest.strategies.directed.greedy_colouring import first_fit
+from swarmtest.strategies.directed.colouring import first_fit
 from swarmtest.strategies.directed.merging import (
     merge_at_random,
     merged_aggressively,

@@ -206,7 +206,7 @@ def _analysed(peer: Peer, place: Path) -> Measured:
 def main() -> None:
     """Measure, and print a table and the figures."""
     quick = arguments(__doc__).quick
-    require_modules({"tree_sitter_c": "'swarmtest[mutants-c]'"})
+    require_modules({"tree_sitter_c": "'swarmtest[c]'"})
     require_programs({"gcc": "gcc"})
     texts = test_texts(4 if quick else 20)
     operators = "negate,logical,bitwise" if quick else ""

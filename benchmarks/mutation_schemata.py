@@ -28,7 +28,7 @@ from harness import arguments, print_figures, print_table, progress
 from swarmtest.core.targets import Source
 from swarmtest.mutate.generation import module_code, mutants_of, replacement
 from swarmtest.mutate.loaded_files import live_files, source_of
-from swarmtest.mutate.mutant import Module, Mutant, Spot
+from swarmtest.mutate.mutant import Module, Mutant, NodeSpot
 from swarmtest.mutate.switching import LiveFile, Steps, ticking
 
 HERE = Path(__file__).resolve().parent
@@ -150,7 +150,7 @@ def _weave(
     return ordered
 
 
-def _chosen(spot: Spot, node: ast.AST, new: ast.AST, number: int) -> ast.AST:
+def _chosen(spot: NodeSpot, node: ast.AST, new: ast.AST, number: int) -> ast.AST:
     name = ast.Name(SELECTOR, ast.Load())
     test = ast.Compare(name, [ast.Eq()], [ast.Constant(number)])
     made: Any

@@ -15,7 +15,7 @@ from types import ModuleType
 
 from race_peers_runner import SUBJECTS, Tally, silent
 
-from swarmtest import Choice, Flag, Search, SearchSpace, Test, open_store
+from swarmtest import Choice, Flag, Test, open_store
 from swarmtest.core.sampling import Proposal
 from swarmtest.core.seeds import Stream
 from swarmtest.coverage.scope import Scope
@@ -27,6 +27,7 @@ from swarmtest.race.free.runner import free_run
 from swarmtest.race.noise_settings import KIND_NAMES, NoiseSettings
 from swarmtest.race.subject import ThreadsSubject
 from swarmtest.race.weaving.weaver import woven
+from swarmtest.search import Search, SearchSpace
 from swarmtest.strategies.strategy import parse_strategy
 from swarmtest.subjects.subject import usual_strategy
 

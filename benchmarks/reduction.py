@@ -49,7 +49,7 @@ from harness import cpu_seconds, print_figures, print_table
 from inputs import CSMITH_SEEDS, ROWS, missing_for_c
 from reduction_study import study
 
-from swarmtest.reducer.reducer import Progress, Reducer
+from swarmtest.reducer.reducer import Reducer, ReducerProgress
 
 WORK = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "swarmtest" / "reduction"
 HERE = Path(__file__).resolve().parent
@@ -111,7 +111,7 @@ def ours(row: str, seed: int, told: bool = False) -> Outcome:
     needs = given.needs if told else ()
     trace: list[tuple[int, int]] = []
 
-    def note(progress: Progress) -> None:
+    def note(progress: ReducerProgress) -> None:
         if not trace or trace[-1][1] > progress.size:
             trace.append((progress.calls, progress.size))
 

@@ -32,12 +32,12 @@ import numpy.typing as npt
 from harness import cpu_seconds, print_figures, print_table, progress, require_modules
 from known_truth_picture import draw
 
-from swarmtest import Space, Stream, open_store, parse_strategy
+from swarmtest import Space, open_store
 from swarmtest.analysis import bit_counts as counting_bits
 from swarmtest.analysis import bit_counts as kernels
 from swarmtest.analysis.bit_counts import distinct_columns
-from swarmtest.analysis.hit_columns import HitBlock
-from swarmtest.analysis.propensities import chances
+from swarmtest.analysis.propensities import propensities_of
+from swarmtest.analysis.role_cells import HitBlock
 from swarmtest.analysis.trial_columns import Evidence, read_evidence
 from swarmtest.core.configuration import unpack_weights
 from swarmtest.core.sampling import Proposal
@@ -49,6 +49,7 @@ from swarmtest.roles.roles import RoleTable
 from swarmtest.roles.study import Study
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord, TrialRecord, pack_floats
+from swarmtest.strategies import Stream, parse_strategy
 
 Words = npt.NDArray[np.uint64]
 Array = npt.NDArray[np.float64]
@@ -152,7 +153,7 @@ def evidence_of(strategy: str, size: Size) -> Evidence:
 
 def table_of(evidence: Evidence, columns: Words) -> tuple[RoleTable, float]:
     """Counts, intervals, roles, exact p-values and their correction; and the CPU seconds."""
-    odds = chances(evidence)
+    odds = propensities_of(evidence)
     targets = tuple(Target("line", str(i)) for i in range(len(columns)))
     start = cpu_seconds()
     distinct, row = distinct_columns(columns)
@@ -257,11 +258,11 @@ def speed(size: Size) -> dict[str, object]:
     _, layered_seconds = table_of(layered, columns)
     _, layered_merged = table_of(layered, few)
     compiled, counting_bits._compiled = counting_bits._compiled, lambda: None  # type: ignore
-    machine_code, kernels.machine_code = kernels.machine_code, lambda bits: None
+    compiled_loops, kernels.compiled_loops = kernels.compiled_loops, lambda bits: None
     plain, numpy_seconds = table_of(coin, columns)
     _, numpy_merged = table_of(coin, few)
     counting_bits._compiled, counting_bits._WORTH_COMPILING = compiled, usual
-    kernels.machine_code, kernels._WORTH_COMPILING = machine_code, usually
+    kernels.compiled_loops, kernels._WORTH_COMPILING = compiled_loops, usually
     equal = all(
         np.array_equal(a, b)
         for a, b in (
@@ -318,7 +319,7 @@ def speed(size: Size) -> dict[str, object]:
 
 # Part two: known truth.
 
-STRATEGIES = ("coin", "layered", "mixture:default=0.1,coin=0.6,sized=0.3")
+STRATEGIES = ("coin", "layered", "mixture:all-on=0.1,coin=0.6,sized=0.3")
 NAMES = {STRATEGIES[2]: "mixture"}
 FEATURES = 16
 SPACE = Space([f"f{i}" for i in range(FEATURES)])

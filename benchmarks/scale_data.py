@@ -131,9 +131,9 @@ class Made:
             fault_ids=(),
             signatures=(),
             fault=zeros - 1,
-            known=np.ones(self.tests, bool),
+            hits_known=np.ones(self.tests, bool),
             reached=BitMap(),
-            like=np.empty(0, np.int32),
+            target_class=np.empty(0, np.int32),
             invalid=0,
         )
 

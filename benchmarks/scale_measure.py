@@ -22,10 +22,10 @@ from harness import cpu_seconds
 from scale_data import Made
 
 from swarmtest import open_store
-from swarmtest.analysis.hit_columns import turned
-from swarmtest.analysis.propensities import chances
+from swarmtest.analysis.propensities import propensities_of
+from swarmtest.analysis.role_cells import transposed_blocks
 from swarmtest.core.targets import Target
-from swarmtest.growth.growth import growth
+from swarmtest.growth.growth import measure_growth
 from swarmtest.roles.counting import count_table
 from swarmtest.roles.study import Study
 from swarmtest.roles.triage import triage
@@ -56,9 +56,9 @@ def counting(made: Made) -> dict[str, float]:
 
     def blocks(part: slice) -> object:
         assert part == slice(0, count), "there are no groups, so there is one pass"
-        return turned(itertools.islice(itertools.cycle(rows), made.tests), count)
+        return transposed_blocks(itertools.islice(itertools.cycle(rows), made.tests), count)
 
-    table = count_table(evidence, chances(evidence), targets, blocks, count, 0.95)
+    table = count_table(evidence, propensities_of(evidence), targets, blocks, count, 0.95)
     counted = cpu_seconds() - start
     table.rows.discoveries(0.05)
     return {
@@ -91,7 +91,7 @@ def store(made: Made) -> dict[str, float]:
             timed("triage", lambda: triage(study[0]))
             figures["megabytes"] = megabytes()
             study.clear()
-            timed("growth", lambda: growth(opened, [1]))
+            timed("growth", lambda: measure_growth(opened, [1]))
             figures["megabytes_growth"] = megabytes()
     return figures
 

@@ -24,8 +24,9 @@ from race_ways import loaded
 from search_spaces import NONE, PROGRAMS, Program, Settings, explored
 from search_tables import Effort, Tables, replayed_per_second
 
-from swarmtest import Exploration, Store, open_store
+from swarmtest import Store, open_store
 from swarmtest.core.errors import UserError
+from swarmtest.search import Exploration
 
 
 def grown(runs: int) -> Settings:

@@ -10,25 +10,20 @@ from typing import Any
 
 from race_ways import RECORDED, shared_of
 
-from swarmtest import (
-    AfterRuns,
-    Choice,
-    Exploration,
-    Flag,
-    FunctionExecutor,
-    RepeatedExecutor,
-    Result,
-    Search,
-    SearchSpace,
-    Store,
-    Test,
-    Verdict,
-)
+from swarmtest import Choice, Flag, Result, Store, Test, Verdict
 from swarmtest.core.configuration import Configuration
 from swarmtest.race.coverage.coverage import ConcurrencyCoverage
 from swarmtest.race.free.noise import Noise
 from swarmtest.race.free.runner import free_run
 from swarmtest.race.noise_settings import KIND_NAMES, NoiseSettings, noise_dimensions
+from swarmtest.search import (
+    AfterRuns,
+    Exploration,
+    FunctionExecutor,
+    RepeatedExecutor,
+    Search,
+    SearchSpace,
+)
 from swarmtest.search.results import named_hits
 
 PROGRAMS = ("airlines", "web_crawler", "ftp_server")

@@ -12,7 +12,7 @@ from typing import Any
 from harness import cpu_seconds, print_table
 from search_spaces import NONE, Program, Settings, failures_anew, reached_anew, settings_of
 
-from swarmtest import Exploration, best_sequence, collapsed, compare_engines, correlations
+from swarmtest.search import Exploration, best_sequence, collapsed, compare_engines, correlations
 from swarmtest.search.exploration import PointSequence, random_sequence
 from swarmtest.search.pictures import collapsed_svg, growth_svg
 from swarmtest.search.views import collapsed_text, shoulders_of

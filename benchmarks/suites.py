@@ -26,7 +26,7 @@ from typing import Any
 from harness import arguments, print_figures, print_table, progress
 
 from swarmtest import open_store
-from swarmtest.suite.suite import Table, read_table
+from swarmtest.suite.suite import HitTable, read_table
 
 DRAWS = 200
 MACHINE = """
@@ -89,7 +89,7 @@ def suite(place: Path, title: str, *words: str) -> tuple[Row, dict[str, Any]]:
     return row, told
 
 
-def drawn(table: Table, title: str, *, tests: int = 0, seconds: float = 0.0) -> Row:
+def drawn(table: HitTable, title: str, *, tests: int = 0, seconds: float = 0.0) -> Row:
     """Random tests: so many, or as many as begin within a time; the mean of some draws."""
     rng = random.Random(1)
     rows = []
@@ -105,7 +105,7 @@ def drawn(table: Table, title: str, *, tests: int = 0, seconds: float = 0.0) -> 
     return Row(title, *means)
 
 
-def _seconds(table: Table, chosen: list[int]) -> float:
+def _seconds(table: HitTable, chosen: list[int]) -> float:
     return sum(table.tests[i].seconds for i in chosen)
 
 

@@ -13,7 +13,7 @@ import json
 
 import quickjs
 
-from swarmtest import GrammarSubject
+from swarmtest.subjects import GrammarSubject
 
 MEMORY = 64 * 1024 * 1024
 SECONDS = 2

@@ -19,7 +19,7 @@ memory.
 import contextlib
 import sqlite3
 
-from swarmtest import GrammarSubject
+from swarmtest.subjects import GrammarSubject
 
 TABLES = """
 CREATE TABLE t0 (c0, c1, c2);

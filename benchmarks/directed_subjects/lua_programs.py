@@ -18,7 +18,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from lua_build import built_lua
 from lua_statements import CHOICES, STATEMENTS
 
-from swarmtest import Machine, Program, action
+from swarmtest import Machine, action
+from swarmtest.coverage import Program
 
 REGISTERS = 6
 START = "R = {}; math.randomseed(1)\n"

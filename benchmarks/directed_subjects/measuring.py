@@ -27,8 +27,9 @@ import numpy as np
 from harness import cpu_seconds
 from pyroaring import BitMap
 
-from swarmtest import Campaign, Progress, Store, open_store
-from swarmtest.analysis.cells import ROLES, SUPPRESSOR, TRIGGER
+from swarmtest import Campaign, Store, open_store
+from swarmtest.analysis.role_cells import ROLES, SUPPRESSOR, TRIGGER
+from swarmtest.campaign import Progress
 from swarmtest.campaign.executors.executor import InlineExecutor
 from swarmtest.campaign.executors.worker import CampaignJob
 from swarmtest.campaign.loop import CampaignLoop
@@ -44,8 +45,8 @@ from swarmtest.subjects.subject import Subject as Tested
 
 HERE = Path(__file__).resolve().parent
 LOWEST, HIGHEST = 0.1, 0.3
-CONTROL, DEFAULT = "undirected", "default"
-DEFAULT_RUNS = 4
+CONTROL, ALL_ON = "undirected", "all-on"
+ALL_ON_RUNS = 4
 """For all sets of a repetition together: the default configuration aims at nothing."""
 
 FORKING = multiprocessing.get_context("fork")
@@ -236,8 +237,8 @@ class Repetition:
             for number in range(count)
         ]
         runs = [run for one in chosen for run in self._runs(one, strategies(len(one.targets)))]
-        default = joined([self._sample("default", list(self.aims)) for _ in range(DEFAULT_RUNS)])
-        runs += [(one, DEFAULT, default) for one in chosen]
+        all_on = joined([self._sample("all-on", list(self.aims)) for _ in range(ALL_ON_RUNS)])
+        runs += [(one, ALL_ON, all_on) for one in chosen]
         return [self._measurement(*run) for run in runs]
 
     def _runs(

@@ -15,7 +15,7 @@ from sqlglot.optimizer.normalize import normalize
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.simplify import simplify
 
-from swarmtest import GrammarSubject
+from swarmtest.subjects import GrammarSubject
 
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # it warns of what it cannot write
 GRAMMAR = Path(__file__).resolve().parents[2] / "examples" / "sql.lark"

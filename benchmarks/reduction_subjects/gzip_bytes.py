@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from native_subjects import Unavailable, debian_source
 
-from swarmtest import Program
+from swarmtest.coverage import Program
 from swarmtest.mutate.native.build import BuiltMutants
 from swarmtest.mutate.native.generation import c_mutants_of
 from swarmtest.subjects.command.subject import load_command_subject

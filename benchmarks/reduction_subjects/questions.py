@@ -22,7 +22,7 @@ from swarmtest.mutate.kill_matrix import greedy_tests, minimal_mutants
 from swarmtest.reducer.criteria import (
     CoverageKept,
     Criterion,
-    Kendall,
+    KendallTau,
     MutantsKept,
     kendall_tau,
     preservation_rate,
@@ -170,12 +170,12 @@ class Study:
             getattr(p, name) for p in self.points if (p.kind, p.level) == (kind, level)
         )
 
-    def tau(self, kind: str, name: str) -> Kendall:
+    def tau(self, kind: str, name: str) -> KendallTau:
         """Kendall's tau of the level and a measure, with its p-value."""
         of = [point for point in self.points if point.kind == kind]
         return kendall_tau([p.level for p in of], [getattr(p, name) for p in of])
 
-    def tau_between(self, one: str, other: str) -> Kendall:
+    def tau_between(self, one: str, other: str) -> KendallTau:
         """Kendall's tau of two measures, over all that was reduced."""
         first, second = ([getattr(p, name) for p in self.points] for name in (one, other))
         return kendall_tau(first, second)

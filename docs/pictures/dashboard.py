@@ -47,7 +47,7 @@ def begin_campaign(place: Path) -> subprocess.Popen[bytes]:
     for name, body in re.findall(r"^```python\n# file: (\S+)\n(.*?)^```", text, re.M | re.S):
         (place / name).write_text(body)
     run = "run test_disc.py -q --coverage line,branch"
-    first = [*SWARMTEST, *run.split(), "--strategy", "default", "--tests", "1000"]
+    first = [*SWARMTEST, *run.split(), "--strategy", "all-on", "--tests", "1000"]
     subprocess.run(first, check=False, stdout=subprocess.DEVNULL)
     second = [
         *SWARMTEST,

@@ -13,9 +13,11 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from swarmtest import Configuration, Machine, MachineSubject, Stream, action, parse_strategy
+from swarmtest import Configuration, Machine, action
 from swarmtest.core.seeds import seed_of_test, trial_key
+from swarmtest.strategies import Stream, parse_strategy
 from swarmtest.strategies.layered import FAMILIES, settled
+from swarmtest.subjects import MachineSubject
 
 TESTS, STEPS, BIN, CELL = 20_000, 100, 4, 6
 SIDE = STEPS // BIN * CELL
@@ -86,7 +88,7 @@ def panel(title: str, counts: Counter[tuple[int, int]], x: int, y: int) -> str:
 
 
 def main() -> None:
-    strategies = ["default", "coin", "coin:p=random", "activation", "layered"]
+    strategies = ["all-on", "coin", "coin:p=random", "activation", "layered"]
     panels = [(name, of_strategy(name)) for name in strategies]
     panels += [(f"layered: {name} {share:.0%}", of_family(draw)) for name, share, draw in FAMILIES]
     rows = -(-len(panels) // COLUMNS)

@@ -36,7 +36,7 @@ def make_report(place: Path) -> Path:
     text = PAGE.read_text()
     for name, body in re.findall(r"^```python\n# file: (\S+)\n(.*?)^```", text, re.M | re.S):
         (place / name).write_text(body)
-    for seed, strategy in enumerate(("coin", "default")):
+    for seed, strategy in enumerate(("coin", "all-on")):
         run = f"run test_disc.py --strategy {strategy} --seed {seed} --tests 1000 -q"
         run += " --coverage line,branch"
         subprocess.run([*SWARMTEST, *run.split()], check=False, stdout=subprocess.DEVNULL)

@@ -4,44 +4,32 @@ The vocabulary is that of the papers and of ``docs/``: a *feature* is something 
 a *configuration* says which features a test may use and with what weight, a *strategy* chooses
 configurations, a *subject* is what is tested, and a *campaign* runs many tests and records their
 results.
+
+The names here are those that a file with a machine, a subject or a campaign needs. What belongs to
+a capability is in its package: `swarmtest.strategies`, `swarmtest.roles`, `swarmtest.focus`,
+`swarmtest.race` and the others.
 """
 
-import os as _os
-import sys as _sys
+from swarmtest._exports import exports_of as _exports_of
 
-_homes: dict[str, str] = {}
-"""Maps each public name to its module; filled when a name is first looked up."""
-
-
-def _read_exports() -> dict[str, str]:
-    """Return the module of each public name, as listed in ``__init__.pyi``."""
-    if not _homes:
-        data = __spec__.loader.get_data(_os.path.join(__path__[0], "__init__.pyi"))
-        for line in data.decode().splitlines():
-            if line.startswith("from "):
-                _, module, _, name, *_ = line.split()
-                _homes[name] = module
-    return _homes
+_get_export, _list_exports = _exports_of(__name__)
 
 
 def __getattr__(name: str) -> object:
-    """Import a public name when it is first used.
-
-    Pytest loads this package in every run, so importing it has to be cheap.
-    """
+    """Return a public name, the version, or with a warning a name that has moved."""
     if name == "__version__":
         from swarmtest.core.errors import version
 
         return version()
-    if name == "__all__":
-        return sorted(_read_exports())
-    if name.startswith("_") or name not in _read_exports():
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    __import__(_homes[name])
-    value: object = getattr(_sys.modules[_homes[name]], name)
-    globals()[name] = value
-    return value
+    try:
+        return _get_export(name)
+    except AttributeError:
+        from swarmtest._moved_names import PLACES, find_moved
+
+        if name not in PLACES:
+            raise
+        return find_moved(name)
 
 
 def __dir__() -> list[str]:
-    return [*__getattr__("__all__"), "__version__"]
+    return [*_list_exports(), "__version__"]

@@ -1,17 +1,14 @@
-"""The public names, each with the module that defines it.
+"""What a user's file needs, each name with the module that defines it.
 
-This is the only list of them. Type checkers read this file, and so does ``__getattr__`` in
-``__init__.py``, which imports a name's module when the name is first used. Write one name per line,
-as ``from MODULE import NAME as NAME``.
+This is the only list of these names. Type checkers read this file, and so does `exports_of` (see
+``_exports.py``), which imports a name's module when the name is first used. Write one name per
+line, as ``from MODULE import NAME as NAME``. The packages below have such lists too.
 """
 
-from swarmtest.analysis.intervals import hits_needed as hits_needed
-from swarmtest.analysis.intervals import wilson_interval as wilson_interval
 from swarmtest.campaign.budget import Budget as Budget
-from swarmtest.campaign.budget import Limits as Limits
-from swarmtest.campaign.budget import Progress as Progress
 from swarmtest.campaign.campaign import Campaign as Campaign
 from swarmtest.campaign.campaign import Outcome as Outcome
+from swarmtest.campaign.executors.executor import Executor as Executor
 from swarmtest.campaign.hypothesis_features import features as features
 from swarmtest.campaign.swarm_loop import Trial as Trial
 from swarmtest.campaign.swarm_loop import swarm as swarm
@@ -30,114 +27,12 @@ from swarmtest.core.errors import UserError as UserError
 from swarmtest.core.result import Fault as Fault
 from swarmtest.core.result import Result as Result
 from swarmtest.core.result import Verdict as Verdict
-from swarmtest.core.sampling import Proposal as Proposal
-from swarmtest.core.sampling import rates_for as rates_for
-from swarmtest.core.sampling import toss as toss
-from swarmtest.core.sampling import weigh as weigh
-from swarmtest.core.seeds import Stream as Stream
 from swarmtest.core.space import Space as Space
-from swarmtest.core.targets import Catalogue as Catalogue
-from swarmtest.core.targets import Hits as Hits
-from swarmtest.core.targets import Source as Source
-from swarmtest.core.targets import Target as Target
-from swarmtest.coverage.native.program import Program as Program
-from swarmtest.coverage.native.program import Run as Run
-from swarmtest.coverage.options import CoverageOptions as CoverageOptions
 from swarmtest.coverage.watch import Coverage as Coverage
-from swarmtest.focus.focus import Focus as Focus
-from swarmtest.focus.outcome import Count as Count
-from swarmtest.focus.outcome import FocusedFault as FocusedFault
-from swarmtest.focus.outcome import FocusedTarget as FocusedTarget
-from swarmtest.focus.outcome import FocusOutcome as FocusOutcome
-from swarmtest.focus.request import FocusRequest as FocusRequest
-from swarmtest.mutate.generation import mutants_of as mutants_of
-from swarmtest.mutate.kill_matrix import KillMatrix as KillMatrix
-from swarmtest.mutate.mutant import Mutant as Mutant
-from swarmtest.mutate.mutation import kill_matrix as kill_matrix
-from swarmtest.mutate.mutation import mutate_campaign as mutate_campaign
-from swarmtest.mutate.pytest_suites import mutate_pytest as mutate_pytest
-from swarmtest.race.control.schedulers import Schedule as Schedule
-from swarmtest.race.control.schedulers import Switch as Switch
-from swarmtest.race.regression_test import RaceShown as RaceShown
-from swarmtest.race.regression_test import replay_race as replay_race
-from swarmtest.race.subject import ThreadsSubject as ThreadsSubject
-from swarmtest.reduce.keep_criteria import Keep as Keep
-from swarmtest.reduce.quality import Quality as Quality
-from swarmtest.reduce.quality import quality_of as quality_of
-from swarmtest.reduce.reduction import Reduced as Reduced
-from swarmtest.reduce.reduction import reduce_test as reduce_test
-from swarmtest.reducer.criteria import CoverageKept as CoverageKept
-from swarmtest.reducer.criteria import MutantsKept as MutantsKept
-from swarmtest.reducer.criteria import Repeated as Repeated
-from swarmtest.reducer.criteria import ShellCommand as ShellCommand
-from swarmtest.reducer.criteria import TargetsKept as TargetsKept
-from swarmtest.reducer.reducer import Reducer as Reducer
-from swarmtest.reducer.reducer import Reduction as Reduction
-from swarmtest.roles.study import Study as Study
-from swarmtest.search.engine_comparison import compare_engines as compare_engines
-from swarmtest.search.engine_comparison import repeat_search as repeat_search
-from swarmtest.search.engine_comparison import replay_space as replay_space
-from swarmtest.search.engines import parse_engine as parse_engine
-from swarmtest.search.engines.engine import HillClimbing as HillClimbing
-from swarmtest.search.engines.engine import RandomOrder as RandomOrder
-from swarmtest.search.engines.engine import Sequential as Sequential
-from swarmtest.search.engines.engine import SpaceExhausted as SpaceExhausted
-from swarmtest.search.engines.optuna_engine import OptunaEngine as OptunaEngine
-from swarmtest.search.executors.command import CommandExecutor as CommandExecutor
-from swarmtest.search.executors.command import CommandTask as CommandTask
-from swarmtest.search.executors.command import FunctionTask as FunctionTask
-from swarmtest.search.executors.function import Executor as Executor
-from swarmtest.search.executors.function import FunctionExecutor as FunctionExecutor
-from swarmtest.search.executors.function import SubjectExecutor as SubjectExecutor
-from swarmtest.search.executors.pytest_node import PytestExecutor as PytestExecutor
-from swarmtest.search.executors.pytest_node import ReplayedExecutor as ReplayedExecutor
-from swarmtest.search.executors.pytest_node import collect_pytest as collect_pytest
-from swarmtest.search.executors.wrapping import ComposedExecutor as ComposedExecutor
-from swarmtest.search.executors.wrapping import CoveredExecutor as CoveredExecutor
-from swarmtest.search.executors.wrapping import RepeatedExecutor as RepeatedExecutor
-from swarmtest.search.executors.wrapping import TimedExecutor as TimedExecutor
-from swarmtest.search.exploration import Exploration as Exploration
-from swarmtest.search.exploration import best_sequence as best_sequence
-from swarmtest.search.export import collapsed as collapsed
-from swarmtest.search.export import export_exploration as export_exploration
-from swarmtest.search.reader import load_space as load_space
-from swarmtest.search.results import Fitness as Fitness
-from swarmtest.search.search import Search as Search
-from swarmtest.search.search import SearchOutcome as SearchOutcome
-from swarmtest.search.space import SearchSpace as SearchSpace
-from swarmtest.search.stopping import AfterRuns as AfterRuns
-from swarmtest.search.stopping import AfterSeconds as AfterSeconds
-from swarmtest.search.stopping import IterationChecker as IterationChecker
-from swarmtest.search.stopping import SearchProgress as SearchProgress
-from swarmtest.search.stopping import WhenFailed as WhenFailed
-from swarmtest.search.stopping import WhenSaturated as WhenSaturated
-from swarmtest.search.value_statistics import correlations as correlations
-from swarmtest.search.value_statistics import value_roles as value_roles
 from swarmtest.store import open_store as open_store
 from swarmtest.store.interface import Store as Store
-from swarmtest.strategies.coin import Activation as Activation
-from swarmtest.strategies.coin import Coin as Coin
-from swarmtest.strategies.coin import CoinByTime as CoinByTime
-from swarmtest.strategies.coin import Sized as Sized
-from swarmtest.strategies.covering import Covering as Covering
-from swarmtest.strategies.directed.adaptive import Adaptive as Adaptive
-from swarmtest.strategies.directed.aim import Aim as Aim
-from swarmtest.strategies.directed.aim import Goal as Goal
-from swarmtest.strategies.directed.directed import Directed as Directed
-from swarmtest.strategies.directed.portfolio import Portfolio as Portfolio
-from swarmtest.strategies.enumeration import Complete as Complete
-from swarmtest.strategies.enumeration import Default as Default
-from swarmtest.strategies.layered import Layered as Layered
-from swarmtest.strategies.mixture import Mixture as Mixture
-from swarmtest.strategies.strategy import LearningStrategy as LearningStrategy
 from swarmtest.strategies.strategy import Strategy as Strategy
-from swarmtest.strategies.strategy import parse_strategy as parse_strategy
-from swarmtest.strategies.strategy import strategy_names as strategy_names
-from swarmtest.strategies.strategy import strategy_text as strategy_text
-from swarmtest.subjects.command.subject import load_command_subject as load_command_subject
-from swarmtest.subjects.grammar.subject import GrammarSubject as GrammarSubject
-from swarmtest.subjects.hypothesis.subject import RuleBasedSubject as RuleBasedSubject
-from swarmtest.subjects.machine.generators import Generator as Generator
+from swarmtest.subjects.command.oracles import Oracle as Oracle
 from swarmtest.subjects.machine.generators import binary as binary
 from swarmtest.subjects.machine.generators import booleans as booleans
 from swarmtest.subjects.machine.generators import floats as floats
@@ -153,13 +48,7 @@ from swarmtest.subjects.machine.machine import Pool as Pool
 from swarmtest.subjects.machine.machine import action as action
 from swarmtest.subjects.machine.machine import consumes as consumes
 from swarmtest.subjects.machine.machine import invariant as invariant
-from swarmtest.subjects.machine.subject import MachineSubject as MachineSubject
-from swarmtest.subjects.machine.test import MachineTest as MachineTest
-from swarmtest.subjects.machine.test import Step as Step
+from swarmtest.subjects.subject import NoTest as NoTest
 from swarmtest.subjects.subject import Subject as Subject
-from swarmtest.suite.build import make_suite as make_suite
-from swarmtest.suite.selection import SuiteRequest as SuiteRequest
-from swarmtest.suite.suite import Suite as Suite
-from swarmtest.suite.suite import SuiteTest as SuiteTest
 
 __version__: str

@@ -16,25 +16,11 @@ from hypothesis import strategies as st
 from simulated_campaigns import record, space_of
 
 from swarmtest import open_store
-from swarmtest.analysis import (
-    bit_counts as bits,
-)
-from swarmtest.analysis import (
-    bit_counts as kernels,
-)
-from swarmtest.analysis import (
-    cells,
-)
-from swarmtest.analysis import (
-    hit_columns as hit_blocks,
-)
-from swarmtest.analysis import (
-    trial_columns as evidence_columns,
-)
+from swarmtest.analysis import bit_counts, role_cells, trial_columns
 from swarmtest.analysis.bit_counts import Bits
-from swarmtest.analysis.hit_columns import HitBlock, blocks_of_bools
-from swarmtest.analysis.trial_columns import Likeness
-from swarmtest.growth.growth import growth
+from swarmtest.analysis.role_cells import HitBlock, blocks_of_bools
+from swarmtest.analysis.trial_columns import TargetClasses
+from swarmtest.growth.growth import measure_growth
 from swarmtest.roles import counting
 from swarmtest.roles.study import Study
 
@@ -75,7 +61,7 @@ def everything(store, campaigns):
         for name in ("roles", "effects", "pairs", "amounts"):
             found = [one.to_json() for one in getattr(study, name)(target)]
             said[f"{name} of {target}"] = _numbers(found)
-    said["growth"] = _numbers(growth(store, campaigns[:1]).to_json())
+    said["growth"] = _numbers(measure_growth(store, campaigns[:1]).to_json())
     return said
 
 
@@ -109,12 +95,12 @@ def test_the_size_of_blocks_changes_no_result(strategies, monkeypatch):
         for seed, strategy in enumerate(strategies)
     ]
     usual = everything(store, ids)
-    monkeypatch.setattr(bits, "ROWS", 64)
-    monkeypatch.setattr(hit_blocks, "BLOCK_HITS", 40)
-    monkeypatch.setattr(evidence_columns, "_ROWS", 100)
-    monkeypatch.setattr(cells, "CELLS", 5)
+    monkeypatch.setattr(bit_counts, "ROWS", 64)
+    monkeypatch.setattr(role_cells, "BLOCK_HITS", 40)
+    monkeypatch.setattr(trial_columns, "_ROWS", 100)
+    monkeypatch.setattr(role_cells, "CELLS", 5)
     monkeypatch.setattr(counting, "GROUP_BYTES", 100)
-    monkeypatch.setattr(kernels, "_GATHERED", 10)
+    monkeypatch.setattr(bit_counts, "_GATHERED", 10)
     same(usual, everything(store, ids))
     monkeypatch.setattr(counting, "_DENSE", 2.0)
     same(usual, everything(store, ids))
@@ -125,7 +111,7 @@ def test_machine_code_says_the_same(monkeypatch):
     store = open_store(":memory:")
     ids = [record(store, space_of(70), "activation", 900, 0, TRUTHS)]
     usual = everything(store, ids)
-    monkeypatch.setattr(kernels, "_WORTH_COMPILING", 0)
+    monkeypatch.setattr(bit_counts, "_WORTH_COMPILING", 0)
     monkeypatch.setattr(counting, "_DENSE", 2.0)
     same(usual, everything(store, ids))
 
@@ -147,9 +133,9 @@ def test_rows_of_bits_add_up(tests, targets, columns, density, seed):
         chosen = np.arange(targets)
         rows = Bits.of(has).words
         if compiled:
-            kernels._add_rows(block.starts, block.tests, chosen, rows, counts)
+            bit_counts._add_rows(block.starts, block.tests, chosen, rows, counts)
         else:
-            kernels.add_rows(block.starts, block.tests, chosen, rows, counts)
+            bit_counts.add_rows(block.starts, block.tests, chosen, rows, counts)
         assert np.array_equal(counts, 1 + hits.T.astype(int) @ has.astype(int))
 
 
@@ -159,7 +145,7 @@ def test_more_hits_than_a_few_planes_hold_are_counted_in_machine_code():
     block = block_of(np.ones((tests, 1), bool))
     has = np.random.default_rng(1).random((tests, 66)) < [[0.5] * 65 + [1.0]]
     counts = np.zeros((1, 66), np.int32)
-    kernels._compiled().add_rows(
+    bit_counts._compiled().add_rows(
         block.starts, block.tests, np.arange(1), Bits.of(has).words, counts
     )
     assert np.array_equal(counts[0], has.sum(axis=0))
@@ -167,13 +153,13 @@ def test_more_hits_than_a_few_planes_hold_are_counted_in_machine_code():
 
 @given(st.lists(st.sets(st.integers(0, 12)), max_size=30))
 def test_targets_are_alike_if_the_same_tests_hit_them(hits):
-    likeness = Likeness()
+    target_classes = TargetClasses()
     for test, ids in enumerate(hits):
-        likeness.add(test, np.array(sorted(ids), int))
-    classes = likeness.classes()
+        target_classes.add(test, np.array(sorted(ids), int))
+    classes = target_classes.classes()
     by_hand = {id: frozenset(t for t, ids in enumerate(hits) if id in ids) for id in range(13)}
     reached = [id for id in by_hand if by_hand[id]]
-    assert likeness.reached().tolist() == reached
+    assert target_classes.reached().tolist() == reached
     for one in reached:
         for other in reached:
             assert (classes[one] == classes[other]) == (by_hand[one] == by_hand[other])

@@ -25,8 +25,8 @@ KEYS: dict[str, tuple[str, ...]] = {
     "chaos.py": ("lost", "duplicated"),
     "commands.py": ("vs_bare_cpu", "vs_tuned_cpu"),
     "compilers.py": (
-        *("lines_only_swarm", "lines_only_default", "faults_only_swarm", "faults_only_default"),
-        *("masked_swarm", "masked_default"),
+        *("lines_only_swarm", "lines_only_all_on", "faults_only_swarm", "faults_only_all_on"),
+        *("masked_swarm", "masked_all_on"),
     ),
     "covering.py": ("worst_vs_best_known", "worst_vs_nist", "rows_23_5"),
     "detection.py": ("layered_worst_ratio", "odds_coin_one_in"),
@@ -160,10 +160,10 @@ def test_detection_finds_the_papers_odds_for_a_swarm() -> None:
     figures = figures_of("detection.py")
     # 10,000 tests at 1 in 15.5: five standard deviations are 0.012 of 0.065.
     assert 1 / figures["odds_coin_one_in"] == pytest.approx(1 / 15.5, abs=0.0125)
-    assert figures["odds_default_exact_one_in"] > 400_000
+    assert figures["odds_all_on_exact_one_in"] > 400_000
     assert figures["opens_pair_share"] > 0.8
     medians = figures["medians"]
-    assert medians["64 opens without a close"]["default"] is None
+    assert medians["64 opens without a close"]["all-on"] is None
     assert medians["64 opens without a close"]["layered"] < 100
     assert figures["layered_found_everywhere"]
 
@@ -222,7 +222,7 @@ def test_compilers_are_compared_at_equal_cpu_time() -> None:
     assert min(figures["cpu_seconds"]) >= 2
     assert figures["tests_swarm"] >= 2
     # tcc goes through some 2,900 of its lines for csmith.h alone.
-    assert min(figures["lines_swarm"], figures["lines_default"]) > 2_500
+    assert min(figures["lines_swarm"], figures["lines_all_on"]) > 2_500
     assert 0 <= figures["masked_swarm"] <= 1
 
 
@@ -240,7 +240,7 @@ def test_features_of_a_grammar_can_appear_when_they_are_on() -> None:
 def test_state_machines_of_hypothesis_need_fewer_tests() -> None:
     figures = figures_of("hypothesis_swarm.py")
     medians = figures["medians"]
-    assert medians["32 files open at once"]["default"] is None
+    assert medians["32 files open at once"]["all-on"] is None
     assert medians["32 files open at once"]["layered"] < 50
 
 
@@ -251,7 +251,7 @@ def test_directed_tests_hit_their_targets_more_often_than_undirected_ones() -> N
     assert figures["c_ratio"] > 1
     assert figures["adaptive_vs_best"] > 0
     for subject in ("api", "c"):
-        assert figures["subjects"][subject]["size_1"].keys() >= {"adaptive", "portfolio", "default"}
+        assert figures["subjects"][subject]["size_1"].keys() >= {"adaptive", "portfolio", "all-on"}
 
 
 def test_directed_tests_are_compared_on_real_faults() -> None:

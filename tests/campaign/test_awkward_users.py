@@ -8,20 +8,11 @@ from textwrap import dedent
 
 import pytest
 
-from swarmtest import (
-    Budget,
-    Campaign,
-    Limits,
-    Machine,
-    MachineSubject,
-    Space,
-    Stream,
-    UserError,
-    action,
-    open_store,
-    swarm,
-)
+from swarmtest import Budget, Campaign, Machine, Space, UserError, action, open_store, swarm
+from swarmtest.campaign import Limits
+from swarmtest.strategies import Stream
 from swarmtest.strategies.layered import FAMILIES, Layered, settled, sizes_of
+from swarmtest.subjects import MachineSubject
 
 
 @pytest.fixture
@@ -110,7 +101,7 @@ def test_a_campaign_that_is_slow_to_listen_makes_no_test_time_out():
         time.sleep(next(naps, 0))
 
     outcome = Campaign(
-        Slow, "default", Budget(tests=300), workers=1, store=":memory:",
+        Slow, "all-on", Budget(tests=300), workers=1, store=":memory:",
         limits=Limits(seconds=2), on_progress=dawdle,
     ).run()  # fmt: skip
     assert next(naps, None) is None

@@ -11,21 +11,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from swarmtest import (
-    Budget,
-    Campaign,
-    Machine,
-    Proposal,
-    Space,
-    Stream,
-    UserError,
-    action,
-    open_store,
-    swarm,
-)
+from swarmtest import Budget, Campaign, Machine, Space, UserError, action, open_store, swarm
 from swarmtest.core.result import Result
 from swarmtest.core.sampling import toss
 from swarmtest.store.records import unpack_counts
+from swarmtest.strategies import Proposal, Stream
 
 MACHINES = """
 import time

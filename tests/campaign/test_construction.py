@@ -11,7 +11,8 @@ from textwrap import dedent
 
 import pytest
 
-from swarmtest import Campaign, CoverageOptions, UserError, open_store
+from swarmtest import Campaign, UserError, open_store
+from swarmtest.coverage import CoverageOptions
 
 SUBJECT = """
     import untouched_program
@@ -42,7 +43,8 @@ EXECUTOR = """
 
 CREATE = """
     import json, os, pathlib, subprocess, sys, threading
-    from swarmtest import Campaign, CoverageOptions
+    from swarmtest import Campaign
+    from swarmtest.coverage import CoverageOptions
 
     def state():
         return {

@@ -343,7 +343,7 @@ def test_what_cannot_be_watched_is_said(run: Run) -> None:
     assert "swarmtest itself needs it" in done.stdout
     done = run("run", "harness.py::Shop", *options, "--cover", "colorsys")
     assert "imported no module that is watched" in done.stdout
-    assert "coverage: nothing was watched" in done.stdout
+    assert "coverage: nothing was measured" in done.stdout
 
 
 @pytest.mark.parametrize("workers", [0, 1])
@@ -378,7 +378,7 @@ def test_a_campaign_without_coverage_says_how_to_get_it(
     run: Run, swarmtest: Run, place: Path, refused: Callable[..., str]
 ) -> None:
     run("run", "harness.py::Shop", "-n", 5)
-    refused(swarmtest("coverage", cwd=place), "collected no coverage", "--coverage line")
+    refused(swarmtest("coverage", cwd=place), "measured no coverage", "--coverage line")
     run("run", "harness.py::Shop", "-n", 5, "--coverage", "line")
     done = swarmtest("coverage", "--show", "shop/crat.py", cwd=place)
     refused(done, "did you mean 'shop/cart.py'?")

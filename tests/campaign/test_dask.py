@@ -197,7 +197,7 @@ def test_a_crash_of_the_program_costs_one_test_and_never_the_worker(cluster, her
 
 LEARNING = """
 from dataclasses import dataclass, field
-from swarmtest import Proposal
+from swarmtest.strategies import Proposal
 from swarmtest.core.sampling import toss
 
 @dataclass

@@ -72,7 +72,7 @@ def test_tests_get_different_configurations_and_never_an_empty_one() -> None:
 
 def test_the_strategy_decides() -> None:
     # Hypothesis begins with simple tests, whose configurations are smaller.
-    assert Counter(configurations("default", 100))[NAMES] > 80
+    assert Counter(configurations("all-on", 100))[NAMES] > 80
     counts = Counter(name for enabled in configurations("coin(p=0.2)") for name in enabled)
     # A fifth of 200, more because the empty set is drawn again: 0.2 / (1 - 0.8 ** 4) = 0.34.
     assert all(40 < counts[name] < 100 for name in NAMES)

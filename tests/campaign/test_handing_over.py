@@ -9,9 +9,10 @@ from pathlib import Path
 
 from pytest_processes import pytest_words
 
-from swarmtest import Machine, MachineSubject, action
+from swarmtest import Machine, action
 from swarmtest.reduce.hypothesis_export import hand_over_faults
 from swarmtest.store.records import FaultRecord
+from swarmtest.subjects import MachineSubject
 
 SOURCE = """
 import os

@@ -87,14 +87,14 @@ def test_a_configuration_with_some_valid_tests_is_never_retired(store):
                 return super().execute(self.space.configuration(["b"]), seed)
             return self.replay(self.test_of(self.space.configuration(["a"]), seed))
 
-    outcome = run(store, "default", tests=600, subject=Moody())
+    outcome = run(store, "all-on", tests=600, subject=Moody())
     assert outcome.progress.tests == 600
     assert outcome.progress.invalid > 200
     assert not [note for note in outcome.notes if note.startswith("retired")]
 
 
 def test_when_every_configuration_is_retired_the_campaign_ends(store):
-    outcome = run(store, "default", tests=5_000)
+    outcome = run(store, "all-on", tests=5_000)
     assert outcome.reason == "every configuration gives only invalid tests"
     assert PATIENCE <= outcome.progress.tests < 200
 
@@ -108,7 +108,7 @@ def test_a_campaign_without_any_valid_test_ends_whatever_the_strategy(store):
 
 def test_invalid_tests_hide_no_role(store):
     """They count as tests that hit nothing: c is the trigger, whatever b does to tests."""
-    from swarmtest import Study
+    from swarmtest.roles import Study
 
     run(store, "coin", tests=600)
     study = Study(store, [1])

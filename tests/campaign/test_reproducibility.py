@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import time
 from pathlib import Path
 
@@ -55,6 +56,20 @@ def count(store):
 def started(log):
     """How many tests have begun."""
     return log.read_text().count("\n") if log.exists() else 0
+
+
+def test_a_campaign_goes_on_under_the_new_name_of_its_strategy(here, swarmtest, rows):
+    """`all-on` was called `default`; stores keep the name that a strategy had."""
+    words = ("run", "steady.py::Steady", "-s", "all-on", "--seed", 11, "-j", 1, "-q", "--store")
+    swarmtest(*words, "whole.db", "-n", 60, cwd=here)
+    swarmtest(*words, "older.db", "-n", 25, cwd=here)
+    with contextlib.closing(sqlite3.connect(here / "older.db")) as older:
+        older.execute("UPDATE campaigns SET strategy = 'default'")
+        older.commit()
+    done = swarmtest("resume", "1", "-n", 60, "-j", 1, "-q", "--store", "older.db", cwd=here)
+    assert done.returncode == 1, done.stderr
+    assert rows(here / "older.db") == rows(here / "whole.db")
+    assert "all-on" in swarmtest("list", "--store", "older.db", cwd=here).stdout
 
 
 def test_the_example_finds_both_bugs(plain, here):

@@ -36,13 +36,13 @@ class Other(Machine):
     @action
     def rest(self): pass
 """
-RUN = ("compare", "stack.py::Stack", "--strategies", "default,coin", "-n", 60, "-j", 1)
+RUN = ("compare", "stack.py::Stack", "--strategies", "all-on,coin", "-n", 60, "-j", 1)
 SWARMTEST = [sys.executable, "-P", "-c", "from swarmtest.ui.cli import main; main()"]
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory, swarmtest):
-    """A directory whose store has five repeats of default and coin, as campaigns 1 to 10."""
+    """A directory whose store has five repeats of all-on and coin, as campaigns 1 to 10."""
     place = tmp_path_factory.mktemp("compare")
     (place / "stack.py").write_text(MACHINE)
     done = swarmtest(*RUN, "--repeat", 5, cwd=place)
@@ -60,27 +60,27 @@ def text(place):
 
 
 def test_strategies_take_turns_with_every_seed(text):
-    runs = re.findall(r"^run (\d+) of 10: campaign \d+, (\w+), seed (\d)", text, re.MULTILINE)
+    runs = re.findall(r"^run (\d+) of 10: campaign \d+, ([\w-]+), seed (\d)", text, re.MULTILINE)
     assert [int(number) for number, _, _ in runs] == [*range(1, 11)]
     assert [(name, int(seed)) for _, name, seed in runs] == [
-        (name, seed) for seed in range(5) for name in ("default", "coin")
+        (name, seed) for seed in range(5) for name in ("all-on", "coin")
     ]
 
 
 def test_the_report_tells_what_was_found_at_equal_tests_and_at_equal_cpu_time(text):
     assert "AT EQUAL TESTS: the first 60 of each run" in text
     assert "AT EQUAL CPU TIME: the first" in text
-    assert re.search(r"^fault +default +0 always +0 +0 +0 +-$", text, re.MULTILINE)
+    assert re.search(r"^fault +all-on +0 always +0 +0 +0 +-$", text, re.MULTILINE)
     assert re.search(r"^ +coin +1 always +1 +1 +0 +[\d.]+$", text, re.MULTILINE)
 
 
 def test_the_report_tells_how_sure_it_is(text):
     assert re.search(r"^fault +coin +\+1 always +1.00 large \[0.64, 1.00\] +0.0079", text, re.M)
-    assert "coin against default: more faults at equal tests" in text
+    assert "coin against all-on: more faults at equal tests" in text
 
 
 def test_the_report_tells_how_soon_each_fault_is_found(text):
-    assert re.search(r"default +0 of 5 +over 60 ", text)
+    assert re.search(r"all-on +0 of 5 +over 60 ", text)
     assert re.search(r"coin +5 of 5 +\d+ \[\d+, ∞\]", text)
     assert "AssertionError [Stack.push]" in text
 
@@ -106,45 +106,45 @@ def test_coverage_is_compared_by_kind(place, swarmtest):
         "from lib import double\nfrom swarmtest import Machine, action\n"
         "class Doubles(Machine):\n    @action\n    def go(self): double(1)\n"
     )
-    options = ("--strategies", "default,coin", "--repeat", 1, "-n", 5, "-j", 1, "-q")
+    options = ("--strategies", "all-on,coin", "--repeat", 1, "-n", 5, "-j", 1, "-q")
     watch = ("--coverage", "line", "--store", "lines.db")
     done = swarmtest("compare", "double.py", *options, *watch, cwd=place)
-    assert re.search(r"^line +default +1 +1 +0 +1 +5$", done.stdout, re.MULTILINE), done.stderr
+    assert re.search(r"^line +all-on +1 +1 +0 +1 +5$", done.stdout, re.MULTILINE), done.stderr
     assert "no run found a fault" in done.stdout
     assert "show this again: swarmtest compare 1-2 --store lines.db" in done.stdout
 
 
 def test_one_repeat_prints_no_p_and_says_what_is_needed(place, swarmtest):
     out = swarmtest("compare", 1, 2, cwd=place).stdout
-    assert "note: one run of default, coin: no intervals and no p-values" in out
+    assert "note: one run of all-on, coin: no intervals and no p-values" in out
     assert "A12" not in out
 
 
 def test_strategies_with_parameters_go_in_parentheses(place, swarmtest):
-    options = ("--strategies", "coin(p=0.3,n=8),default", "--strategies", "sized", "--repeat", 1)
+    options = ("--strategies", "coin(p=0.3,n=8),all-on", "--strategies", "sized", "--repeat", 1)
     budget = ("-n", 3, "-j", 1, "-q", "--store", "three.db")
     out = swarmtest("compare", "stack.py::Other", *options, *budget, cwd=place).stdout
-    assert "default, coin:p=0.3,n=8, sized, 1 run each; baseline default" in out
+    assert "all-on, coin:p=0.3,n=8, sized, 1 run each; baseline all-on" in out
 
 
 def test_strategies_may_be_nested(place, swarmtest):
-    nested = "default,mixture(default=0.3,coin(p=0.3)=0.7)"
+    nested = "all-on,mixture(all-on=0.3,coin(p=0.3)=0.7)"
     options = ("--strategies", nested, "--repeat", 1, "-n", 3, "-j", 1, "-q", "--store", "nest.db")
     out = swarmtest("compare", "stack.py::Other", *options, cwd=place).stdout
-    assert "default, mixture:default=0.3,coin(p=0.3)=0.7, 1 run each" in out
+    assert "all-on, mixture:all-on=0.3,coin(p=0.3)=0.7, 1 run each" in out
 
 
 def test_runs_without_a_limit_have_a_thousand_tests(place, swarmtest):
-    options = ("--strategies", "default,coin", "--repeat", 1, "-j", 1, "--store", "limit.db")
+    options = ("--strategies", "all-on,coin", "--repeat", 1, "-j", 1, "--store", "limit.db")
     out = swarmtest("compare", "stack.py::Other", *options, cwd=place).stdout
     assert "2 runs, each until 1,000 tests (--tests says how many)" in out
     assert "AT EQUAL TESTS: the first 1,000 of each run" in out
     told = " ".join(swarmtest("compare", "--help", cwd=place).stdout.split())
-    assert "[default: 1,000, without another limit]" in told
+    assert "[default: 1,000 if no other limit is given]" in told
 
 
 def test_one_test_is_a_test(place, swarmtest):
-    options = ("--strategies", "default,coin", "--repeat", 1, "-j", 1, "--store", "one.db")
+    options = ("--strategies", "all-on,coin", "--repeat", 1, "-j", 1, "--store", "one.db")
     out = swarmtest("compare", "stack.py::Other", *options, "-n", 1, cwd=place).stdout
     assert "each until 1 test\n" in out
     assert "1 tests" not in out
@@ -185,7 +185,7 @@ def test_json_lines_tell_every_run_and_the_comparison(place, swarmtest):
     done = swarmtest(*RUN, "--repeat", 1, "--json", "--store", "json.db", cwd=place)
     events = [json.loads(line) for line in done.stdout.splitlines()]
     assert [event["event"] for event in events] == ["start", "run", "run", "comparison"]
-    assert events[-1]["strategies"] == ["default", "coin"]
+    assert events[-1]["strategies"] == ["all-on", "coin"]
     assert events[-1]["equal_tests"]["limit"] == 60
 
 
@@ -199,7 +199,7 @@ def test_campaigns_can_be_named_one_by_one_or_as_a_range(place, swarmtest):
 
 def test_the_baseline_can_be_chosen(place, swarmtest):
     out = swarmtest("compare", "1-10", "--baseline", "coin", cwd=place).stdout
-    assert "default against coin: fewer faults" in out
+    assert "all-on against coin: fewer faults" in out
 
 
 def test_confidence_can_be_chosen(place, swarmtest):
@@ -220,11 +220,11 @@ def test_it_is_told_when_a_change_of_the_program_would_go_unnoticed(place, swarm
     [
         ((), ["say what to compare"]),
         ((1, 99), ["99"]),
-        ((1, 3), ["all campaigns are of strategy 'default'"]),
+        ((1, 3), ["all campaigns are of strategy 'all-on'"]),
         ((1, 2, 2), ["campaign 2 is named twice"]),
         (("4-2",), ["4-2", "low to high"]),
         ((1, 2, "-n", 9), ["--tests goes with a PATH"]),
-        ((1, 2, "--strategies", "default,coin"), ["--strategies goes with a PATH"]),
+        ((1, 2, "--strategies", "all-on,coin"), ["--strategies goes with a PATH"]),
         ((1, 2, "--baseline", "layered"), ["no campaign has the baseline 'layered'"]),
         ((1, 2, "--confidence", "95"), ["confidence", "0.95"]),
         (("stack.py::Stack", 1, "-n", 9), ["one PATH", "not both"]),
@@ -233,7 +233,7 @@ def test_it_is_told_when_a_change_of_the_program_would_go_unnoticed(place, swarm
         (("stack.py::Stack", "-n", 9, "--strategies", "coin,con"), ["unknown strategy 'con'"]),
         (("stack.py::Stack", "-n", 9, "--strategies", "coin,coin:p=0.5"), ["'coin' twice"]),
         (
-            ("stack.py::Stack", "-n", 9, "--strategies", "default,coin:p=0.3,n=8"),
+            ("stack.py::Stack", "-n", 9, "--strategies", "all-on,coin:p=0.3,n=8"),
             ["in parentheses", "coin(p=0.3,n=100)"],
         ),
         (("stack.py::Stack", "-n", 9, "--baseline", "sized"), ["--baseline sized: not among"]),
@@ -255,7 +255,7 @@ def test_a_strategy_that_cannot_run_is_refused_before_anything_runs(place, swarm
     (place / "many.py").write_text(
         f"from swarmtest import Machine, action\nclass Many(Machine):\n{many}\n"
     )
-    options = ("-n", 9, "-j", 1, "--strategies", "default,complete", "--store", "never.db")
+    options = ("-n", 9, "-j", 1, "--strategies", "all-on,complete", "--store", "never.db")
     refused(swarmtest("compare", "many.py", *options, cwd=place), "complete")
     assert not (place / "never.db").exists()
 
@@ -295,13 +295,13 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_show_it(place, start, until, 
     command = re.search(r"run the rest: swarmtest (.* --continue)\n", out)
     rest = swarmtest(*command[1].split(), cwd=place)
     assert rest.returncode == 0
-    assert rest.stdout.count(": is there already") == finished >= 2
+    assert rest.stdout.count(": in the store already") == finished >= 2
     assert "show this again: swarmtest compare 1-10 --store interrupted.db" in rest.stdout
-    assert "note: some runs were there already, and no code was watched" in rest.stdout
+    assert "note: some runs were in the store already, and no code was watched" in rest.stdout
 
 
 def test_runs_are_repeated_if_anything_is_different(place, swarmtest):
-    options = ("--strategies", "default,coin", "--repeat", 1, "-j", 1, "--store", "again.db")
+    options = ("--strategies", "all-on,coin", "--repeat", 1, "-j", 1, "--store", "again.db")
     watch = ("--coverage", "line", "--cover", "part")
     (place / "part.py").write_text("def half(x):\n    return x / 2\n")
     (place / "half.py").write_text(
@@ -311,7 +311,7 @@ def test_runs_are_repeated_if_anything_is_different(place, swarmtest):
 
     def kept(*more):
         out = swarmtest("compare", "half.py", *options, *watch, *more, cwd=place).stdout
-        return out.count(": is there already")
+        return out.count(": in the store already")
 
     assert [kept("-n", 5, *more) for more in ((), (), ("--continue",))] == [0, 0, 2]
     assert kept("-n", 6, "--continue") == 0

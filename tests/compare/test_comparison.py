@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from swarmtest.analysis.discovery import Discovery, Found
+from swarmtest.analysis.discovery import Discovery, FoundTarget
 from swarmtest.compare.comparison import Comparison, compare, compare_campaigns
 from swarmtest.compare.detection import ANY
 from swarmtest.compare.equal_effort import SHARES
@@ -30,7 +30,7 @@ def run(
     tests = tests[:limit]
     letters = sorted({letter for test in tests for letter in test})
     found = [
-        Found(
+        FoundTarget(
             Target("fault" if letter.isupper() else "line", letter, detail=f"{letter} went wrong"),
             sum(letter in test for test in tests),
             next(at for at, test in enumerate(tests) if letter in test),
@@ -72,12 +72,12 @@ def compared(
 
 
 TWO = [
-    ("default", ["a", "a", "aA", "a"]),
-    ("default", ["a", "a", "a", "a"]),
+    ("all-on", ["a", "a", "aA", "a"]),
+    ("all-on", ["a", "a", "a", "a"]),
     ("coin", ["b", "aB", "B", "AB"]),
     ("coin", ["B", "B", "a", "a"]),
 ]
-"""Two runs of each of two strategies: default finds fault A at most, coin always B, once A."""
+"""Two runs of each of two strategies: all-on finds fault A at most, coin always B, once A."""
 
 
 def reach(comparison, strategy, kind="fault"):
@@ -95,14 +95,14 @@ def detection(comparison, strategy, fault):
 
 def test_each_run_counts_its_distinct_targets():
     found = compared(TWO)
-    assert reach(found, "default").counts == (1, 0)
+    assert reach(found, "all-on").counts == (1, 0)
     assert reach(found, "coin").counts == (2, 1)
     assert reach(found, "coin").per_run.value == 1.5
 
 
 def test_what_only_one_strategy_found_and_what_both_did():
     found = compared(TWO)
-    own = reach(found, "default")
+    own = reach(found, "all-on")
     other = reach(found, "coin")
     assert (own.in_any_run, own.only_here, own.everywhere) == (1, 0, 1)
     assert (other.in_any_run, other.only_here, other.everywhere) == (2, 1, 1)
@@ -118,16 +118,16 @@ def test_against_the_baseline_targets_are_its_own_the_others_or_of_both():
 
 def test_overkill_is_how_often_a_run_hits_what_it_found():
     assert reach(compared(TWO), "coin").hits_per_target == ((3 + 1) / 2 + 2) / 2
-    assert reach(compared(TWO), "default").hits_per_target == 1
+    assert reach(compared(TWO), "all-on").hits_per_target == 1
 
 
 def test_a_strategy_that_finds_nothing_has_no_overkill():
-    found = compared([("default", ["a"]), ("coin", ["A"])])
-    assert reach(found, "default").hits_per_target is None
+    found = compared([("all-on", ["a"]), ("coin", ["A"])])
+    assert reach(found, "all-on").hits_per_target is None
 
 
 def test_faults_are_a_kind_even_if_there_are_none():
-    found = compared([("default", ["a"]), ("coin", ["b"])])
+    found = compared([("all-on", ["a"]), ("coin", ["b"])])
     assert [row.kind for row in found.equal_tests.reaches] == ["fault", "fault", "line", "line"]
     assert found.detections == ()
 
@@ -136,7 +136,7 @@ def test_faults_are_a_kind_even_if_there_are_none():
 
 
 def test_runs_are_cut_to_the_tests_of_the_shortest():
-    found = compared([("default", ["a", "a"]), ("coin", ["a", "a", "A", "B"])])
+    found = compared([("all-on", ["a", "a"]), ("coin", ["a", "a", "A", "B"])])
     assert (found.equal_tests.limit, found.equal_tests.shortest) == (2, 1)
     assert reach(found, "coin").counts == (0,)
     assert [run.found["fault"] for run in found.runs] == [0, 2]
@@ -144,21 +144,21 @@ def test_runs_are_cut_to_the_tests_of_the_shortest():
 
 def test_runs_are_cut_to_the_cpu_time_of_the_shortest():
     tests = ["a", "a", "a", "A"]
-    found = compared([("default", tests), ("coin", tests)], cpu={"default": 1, "coin": 2})
+    found = compared([("all-on", tests), ("coin", tests)], cpu={"all-on": 1, "coin": 2})
     assert found.equal_cpu.limit == 4
     assert [row.tests for row in found.equal_cpu.efforts] == [4, 2]
     assert [row.counts for row in found.equal_cpu.reaches if row.kind == "fault"] == [(1,), (0,)]
 
 
 def test_what_a_run_took_is_told_on_average():
-    runs = [("default", ["a"] * 10), ("default", ["a"] * 10), ("coin", ["a"] * 10)]
-    (default, coin) = compared(runs, cpu={"default": 0.5}).equal_tests.efforts
-    assert (default.runs, default.tests, default.steps, default.cpu_seconds) == (2, 10, 100, 5)
+    runs = [("all-on", ["a"] * 10), ("all-on", ["a"] * 10), ("coin", ["a"] * 10)]
+    (all_on, coin) = compared(runs, cpu={"all-on": 0.5}).equal_tests.efforts
+    assert (all_on.runs, all_on.tests, all_on.steps, all_on.cpu_seconds) == (2, 10, 100, 5)
     assert (coin.runs, coin.cpu_seconds) == (1, 10)
 
 
 def test_a_kind_that_appears_only_beyond_the_cut_is_told_in_both():
-    found = compared([("default", ["", ""]), ("coin", ["", "", "a"])], cpu={"default": 5})
+    found = compared([("all-on", ["", ""]), ("coin", ["", "", "a"])], cpu={"all-on": 5})
     kinds = [{row.kind for row in cut.reaches} for cut in (found.equal_tests, found.equal_cpu)]
     assert kinds == [{"fault", "line"}] * 2
 
@@ -179,13 +179,13 @@ def test_tests_to_a_fault_count_the_test_that_shows_it():
 
 
 def test_a_run_without_the_fault_is_censored_where_it_ends():
-    waited = detection(compared(TWO), "default", "A").tests.survival
+    waited = detection(compared(TWO), "all-on", "A").tests.survival
     assert (waited.found, waited.runs, waited.waiting) == (1, 2, (0.5,))
-    assert detection(compared(TWO), "default", "B").tests.survival.median is None
+    assert detection(compared(TWO), "all-on", "B").tests.survival.median is None
 
 
 def test_detection_uses_whole_runs_of_whatever_length():
-    found = compared([("default", ["a"]), ("coin", ["a"] * 8 + ["A"])])
+    found = compared([("all-on", ["a"]), ("coin", ["a"] * 8 + ["A"])])
     assert reach(found, "coin").counts == (0,)
     assert detection(found, "coin", "A").tests.survival.median == 9
 
@@ -199,11 +199,11 @@ def test_cpu_time_to_a_fault_ends_for_all_runs_where_the_shortest_ends():
     """Only slow runs last long enough to show what is late: they must not speak for all."""
     quick, slow = ["a"] * 10, ["a"] * 9 + ["A"]
     whole = [
-        *(run(number, "default", quick) for number in (1, 2, 3, 4)),
+        *(run(number, "all-on", quick) for number in (1, 2, 3, 4)),
         *(run(number, "coin", quick, cpu=1.0) for number in (5, 6, 7, 8)),
         *(run(number, "coin", slow, cpu=1.1) for number in (9, 10)),
     ]
-    found = compare("shop.py", whole, whole, [run(1, "default", quick), run(5, "coin", quick)])
+    found = compare("shop.py", whole, whole, [run(1, "all-on", quick), run(5, "coin", quick)])
     rare = detection(found, "coin", "A")
     assert (rare.tests.survival.found, rare.tests.survival.median) == (2, None)
     assert (rare.cpu_seconds.survival.found, rare.cpu_seconds.survival.median) == (0, None)
@@ -219,7 +219,7 @@ def test_medians_are_never_below_half_of_the_runs_whatever_the_speed():
         whole = [
             run(number, strategy, ["A" if random.random() < 0.02 else "" for _ in range(20)], speed)
             for number, speed in enumerate(random.uniform(0.5, 2, 12), start=1)
-            for strategy in ("default", "coin")
+            for strategy in ("all-on", "coin")
         ]
         found = compare("shop.py", whole, whole, whole)
         for one in found.detections:
@@ -228,10 +228,10 @@ def test_medians_are_never_below_half_of_the_runs_whatever_the_speed():
 
 
 def test_a_median_that_is_not_reached_has_a_lower_end():
-    runs = [("default", ["", ""]), ("coin", ["", "A"]), ("coin", ["", "A"]), ("coin", ["", ""])]
+    runs = [("all-on", ["", ""]), ("coin", ["", "A"]), ("coin", ["", "A"]), ("coin", ["", ""])]
     text = comparison_text(compared([*runs, *[("coin", ["", ""])] * 2]))
     assert re.search(r"coin +2 of 5 +over 2 \[2, ∞\]", text)
-    assert re.search(r"default +0 of 1 +over 2 ", text)
+    assert re.search(r"all-on +0 of 1 +over 2 ", text)
 
 
 def test_the_first_fault_of_all_is_told_beside_each():
@@ -243,7 +243,7 @@ def test_the_first_fault_of_all_is_told_beside_each():
 
 
 def test_one_run_of_each_gives_no_p_and_says_that_repeats_are_needed():
-    found = compared([("default", ["a"]), ("coin", ["A"])])
+    found = compared([("all-on", ["a"]), ("coin", ["A"])])
     (faults, _) = found.equal_tests.differences
     assert faults.p is faults.q is faults.effect is faults.more.low is None
     assert all(one.tests.p is None for one in found.detections)
@@ -263,51 +263,51 @@ def test_enough_repeats_need_no_note():
 
 def test_unequal_numbers_of_runs_are_told():
     (first, *_) = compared([*TWO, TWO[0]]).notes
-    assert "different numbers of runs (default 3, coin 2)" in first
+    assert "different numbers of runs (all-on 3, coin 2)" in first
 
 
 def test_q_corrects_for_every_kind_and_strategy_of_the_table():
-    many = [("default", ["a"]), ("coin", ["aA"]), ("layered", ["aA"])] * 5
+    many = [("all-on", ["a"]), ("coin", ["aA"]), ("layered", ["aA"])] * 5
     rows = compared(many).equal_tests.differences
     assert [row.p for row in rows] == pytest.approx([2 / 252, 2 / 252, 1, 1])
     assert [row.q for row in rows] == pytest.approx([4 / 252, 4 / 252, 1, 1])
 
 
 def test_the_baseline_is_the_first_strategy_unless_named():
-    assert compared(TWO).strategies == ("default", "coin")
-    assert compared(TWO, baseline="coin").strategies == ("coin", "default")
+    assert compared(TWO).strategies == ("all-on", "coin")
+    assert compared(TWO, baseline="coin").strategies == ("coin", "all-on")
 
 
 def test_a_clear_winner_is_said_to_be_one():
-    text = comparison_text(compared([("default", ["a"] * 9), ("coin", ["aA"] * 9)] * 5))
-    assert "coin against default: more faults at equal tests and at equal CPU time" in text
+    text = comparison_text(compared([("all-on", ["a"] * 9), ("coin", ["aA"] * 9)] * 5))
+    assert "coin against all-on: more faults at equal tests and at equal CPU time" in text
     assert "no difference in line targets shown" in text
 
 
 def test_a_loser_is_said_to_be_one():
-    text = comparison_text(compared([("default", ["A"]), ("coin", ["a"])] * 5))
-    assert "coin against default: fewer faults" in text
+    text = comparison_text(compared([("all-on", ["A"]), ("coin", ["a"])] * 5))
+    assert "coin against all-on: fewer faults" in text
 
 
 def test_more_tests_bought_with_less_cpu_time_decide_otherwise():
-    runs = [("default", ["", "", "", "A"]), ("coin", ["", "", "", "A"])] * 5
+    runs = [("all-on", ["", "", "", "A"]), ("coin", ["", "", "", "A"])] * 5
     text = comparison_text(compared(runs, cpu={"coin": 2}))
     assert "no difference in faults shown at equal tests, fewer faults at equal CPU time" in text
 
 
 def test_faults_that_take_longer_are_told_beside_those_that_come_sooner():
-    runs = [("default", ["", "", "", "A"]), ("coin", ["B", "", "", ""])] * 5
+    runs = [("all-on", ["", "", "", "A"]), ("coin", ["B", "", "", ""])] * 5
     text = comparison_text(compared(runs))
     assert "no difference in faults shown at equal tests and at equal CPU time" in text
     assert "in tests sooner for B, later for A" in text
 
 
 def test_conclusions_are_sentences_of_their_own():
-    (line,) = conclusions(compared([("default", ["A"]), ("coin", ["a"])] * 5))
-    assert line.startswith("coin against default: fewer faults")
+    (line,) = conclusions(compared([("all-on", ["A"]), ("coin", ["a"])] * 5))
+    assert line.startswith("coin against all-on: fewer faults")
 
 
-NAMES = ("default", "coin", "mixture:default=0.3,coin(p=0.3)=0.7", "coin:p=0.31,n=10")
+NAMES = ("all-on", "coin", "mixture:all-on=0.3,coin(p=0.3)=0.7", "coin:p=0.31,n=10")
 
 
 def test_everything_fits_a_screen_of_80_columns():
@@ -316,7 +316,7 @@ def test_everything_fits_a_screen_of_80_columns():
     found = compared([*tests.items()] * 6, cpu={NAMES[1]: 1.5})
     text = comparison_text(found, 80)
     assert max(map(len, text.splitlines())) <= 80
-    assert "mixture:default=0.3,coin(p=0.3)=0.7 against default: " in text
+    assert "mixture:all-on=0.3,coin(p=0.3)=0.7 against all-on: " in text
     # Words are kept: only the layout differs from the text without a limit.
     assert {*text.split()} >= {word for line in conclusions(found) for word in line.split()}
 
@@ -324,8 +324,8 @@ def test_everything_fits_a_screen_of_80_columns():
 @pytest.mark.parametrize("scale", [1, 100])
 def test_large_differences_fit_as_well(scale):
     letters = "abcdefghijklmnopqrstuvwxyz"
-    runs = [("default", [letters] * scale), *(("layered", [x] * scale) for x in letters)]
-    found = compared([runs[0], *runs * 3], cpu={"default": 0.001, "layered": 1234.5})
+    runs = [("all-on", [letters] * scale), *(("layered", [x] * scale) for x in letters)]
+    found = compared([runs[0], *runs * 3], cpu={"all-on": 0.001, "layered": 1234.5})
     text = comparison_text(found, 80)
     assert max(map(len, text.splitlines())) <= 80
 
@@ -337,7 +337,7 @@ def test_a_share_of_few_tests_is_shown_once():
 
 def test_everything_can_be_written_as_json():
     told = json.loads(json.dumps(compared([*TWO, *TWO]).to_json(), allow_nan=False))
-    assert told["baseline"] == "default"
+    assert told["baseline"] == "all-on"
     assert told["equal_tests"]["differences"][0]["effect"]["word"] == "large"
     waiting = told["detections"][-1]["tests"]
     assert {"median", "median_low", "median_high", "times", "waiting", "p", "q"} <= {*waiting}
@@ -349,7 +349,7 @@ def test_everything_can_be_written_as_json():
 SPACE = {"dimensions": [{"name": "push"}], "constraints": []}
 
 
-def keep(store, strategy="default", seed=0, faults="", tests=5, sources=(), **record):
+def keep(store, strategy="all-on", seed=0, faults="", tests=5, sources=(), **record):
     """A campaign whose trial i shows fault i of `faults` (a space: none)."""
     options = {"budget": {}, "python": "3.11"} | record.pop("options", {})
     plain = {"subject": "shop.py", "space": SPACE, "status": "finished"} | record
@@ -377,7 +377,7 @@ def store():
 
 
 def test_campaigns_are_compared_from_the_store(store):
-    keep(store, "default", 0, "  A")
+    keep(store, "all-on", 0, "  A")
     keep(store, "coin", 1, "AB", tests=20)
     found = compare_campaigns(store, [1, 2])
     assert found.equal_tests.limit == 5
@@ -387,7 +387,7 @@ def test_campaigns_are_compared_from_the_store(store):
 
 def test_the_shortest_run_keeps_its_last_test_at_equal_cpu_time(store):
     for seed in range(40):
-        keep(store, "default", seed, tests=seed + 3)
+        keep(store, "all-on", seed, tests=seed + 3)
         keep(store, "coin", seed, tests=seed + 3)
         found = compare_campaigns(store, [2 * seed + 1, 2 * seed + 2])
         assert [row.tests for row in found.equal_cpu.efforts] == [seed + 3, seed + 3]
@@ -406,8 +406,8 @@ def test_the_shortest_run_keeps_its_last_test_at_equal_cpu_time(store):
         ),
         ({"space": {"dimensions": [], "constraints": []}}, "campaign 2 is coverage of another"),
         ({"tests": 0}, "campaign 2 has no test"),
-        ({"strategy": "default", "seed": 0}, "campaigns 1 and 2 are the same tests"),
-        ({"strategy": "default", "seed": 7}, "all campaigns are of strategy 'default'"),
+        ({"strategy": "all-on", "seed": 0}, "campaigns 1 and 2 are the same tests"),
+        ({"strategy": "all-on", "seed": 7}, "all campaigns are of strategy 'all-on'"),
     ],
 )
 def test_campaigns_that_differ_in_more_than_strategy_and_seed_are_refused(store, other, complaint):
@@ -426,7 +426,7 @@ def test_versions_of_the_program_are_not_mixed(store):
 
 def test_runs_that_a_clock_ended_are_cut_in_tests_too(store):
     for budget in ({"tests": 9}, {"cpu_seconds": 1.0}):
-        keep(store, "default", options={"budget": budget})
+        keep(store, "all-on", options={"budget": budget})
         keep(store, "coin", tests=9, faults="       A")
     by_tests, by_clock = (compare_campaigns(store, pair) for pair in ([1, 2], [3, 4]))
     assert detection(by_tests, "coin", "A").tests.survival.found == 1
@@ -442,13 +442,26 @@ def test_a_campaign_named_twice_is_refused(store):
         compare_campaigns(store, [1, 1, 2])
 
 
-def test_default_is_the_baseline_wherever_it_stands(store):
+def test_all_on_is_the_baseline_wherever_it_stands(store):
     keep(store, "coin")
     keep(store, "layered")
-    keep(store, "default")
+    keep(store, "all-on")
     assert compare_campaigns(store, [1, 2]).baseline == "coin"
-    assert compare_campaigns(store, [1, 2, 3]).baseline == "default"
+    assert compare_campaigns(store, [1, 2, 3]).baseline == "all-on"
     assert compare_campaigns(store, [1, 2, 3], baseline="layered").baseline == "layered"
+
+
+def test_campaigns_from_before_all_on_had_its_name_are_compared_with_those_after(store):
+    keep(store, "default", 0, "A")
+    keep(store, "coin", 0, "B")
+    keep(store, "all-on", 1, "A")
+    found = compare_campaigns(store, [2, 1, 3])
+    assert (found.baseline, found.strategies) == ("all-on", ("all-on", "coin"))
+    assert [row.runs for row in found.equal_tests.efforts] == [2, 1]
+    assert compare_campaigns(store, [1, 2], baseline="default").baseline == "all-on"
+    keep(store, "all-on", 0, "A")
+    with pytest.raises(UserError, match="campaigns 1 and 4 are the same tests"):
+        compare_campaigns(store, [1, 2, 4])
 
 
 def test_a_baseline_that_nobody_ran_is_refused(store):
@@ -463,7 +476,7 @@ def test_doubts_about_campaigns_are_told(store):
     keep(store, "coin", options={"budget": {"faults": 1}, "python": "3.12"})
     notes = compare_campaigns(store, [1, 2]).notes
     assert any("campaign 1 is interrupted" in note for note in notes)
-    assert any("campaigns 2 were to stop at what they found" in note for note in notes)
+    assert any("campaigns 2 stopped depending on what they found" in note for note in notes)
     assert any("different Pythons (3.11, 3.12)" in note for note in notes)
 
 

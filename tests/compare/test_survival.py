@@ -11,9 +11,9 @@ import scipy
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from swarmtest.compare.detection import Wait, kaplan_meier, log_rank
+from swarmtest.compare.detection import CensoredTime, kaplan_meier, log_rank
 
-one_wait = st.builds(Wait, st.integers(1, 12), st.booleans())
+one_wait = st.builds(CensoredTime, st.integers(1, 12), st.booleans())
 waits = st.lists(one_wait, min_size=1, max_size=20)
 
 
@@ -24,7 +24,7 @@ def arrays(waits):
 def random_waits(random, size, longest):
     found = random.random(size) < 0.8
     times = random.integers(1, longest + 1, size)
-    return [Wait(int(time), bool(one)) for time, one in zip(times, found, strict=True)]
+    return [CensoredTime(int(time), bool(one)) for time, one in zip(times, found, strict=True)]
 
 
 @given(waits)
@@ -52,34 +52,39 @@ def test_the_median_and_its_interval_are_those_of_statsmodels():
 
 
 def test_without_censoring_the_median_is_that_of_the_times():
-    assert kaplan_meier([Wait(t, True) for t in (9, 2, 5)]).median == 5
+    assert kaplan_meier([CensoredTime(t, True) for t in (9, 2, 5)]).median == 5
 
 
 def test_the_median_is_not_reached_when_most_runs_never_found_it():
-    found = kaplan_meier([Wait(2, True), *[Wait(10, False)] * 3])
+    found = kaplan_meier([CensoredTime(2, True), *[CensoredTime(10, False)] * 3])
     assert found.median is None
     assert found.found_by(10) == 0.25
 
 
 def test_a_run_that_ends_early_counts_for_as_long_as_it_lasted():
     # Without it, two of three would have found it by 7; if it were waiting for ever, two of four.
-    some = [Wait(3, True), Wait(5, False), Wait(7, True), Wait(9, True)]
+    some = [
+        CensoredTime(3, True),
+        CensoredTime(5, False),
+        CensoredTime(7, True),
+        CensoredTime(9, True),
+    ]
     assert kaplan_meier(some).found_by(7) == pytest.approx(1 - 3 / 4 * 1 / 2)
 
 
 def test_nobody_has_found_it_before_the_first_did():
-    assert kaplan_meier([Wait(3, True)]).found_by(2.9) == 0
+    assert kaplan_meier([CensoredTime(3, True)]).found_by(2.9) == 0
 
 
 def test_runs_that_never_find_anything_have_an_empty_curve():
-    never = kaplan_meier([Wait(5, False), Wait(6, False)])
+    never = kaplan_meier([CensoredTime(5, False), CensoredTime(6, False)])
     assert (never.times, never.found, never.runs, never.median) == ((), 0, 2, None)
 
 
 @pytest.mark.parametrize(("runs", "reached"), [(5, False), (6, True), (10, True)])
 def test_six_runs_are_needed_for_an_upper_end_of_the_median(runs, reached):
     # As for any median: five values all lie on one side of it with probability 1/16.
-    high = kaplan_meier([Wait(1, True)] * runs).median_high
+    high = kaplan_meier([CensoredTime(1, True)] * runs).median_high
     assert (high is not None) == reached
 
 
@@ -125,12 +130,14 @@ def test_the_log_rank_test_of_small_groups_counts_every_split(a, b):
 
 def test_three_runs_against_three_cannot_be_more_certain_than_one_in_ten():
     # The usual chi-square approximation would say 0.025.
-    assert log_rank([Wait(t, True) for t in (1, 2, 3)], [Wait(99, False)] * 3) == 0.1
+    assert (
+        log_rank([CensoredTime(t, True) for t in (1, 2, 3)], [CensoredTime(99, False)] * 3) == 0.1
+    )
 
 
 def test_groups_that_never_found_it_do_not_differ():
-    assert log_rank([Wait(5, False)] * 12, [Wait(6, False)] * 12) == 1
-    assert log_rank([Wait(5, False)] * 3, [Wait(6, False)] * 3) == 1
+    assert log_rank([CensoredTime(5, False)] * 12, [CensoredTime(6, False)] * 12) == 1
+    assert log_rank([CensoredTime(5, False)] * 3, [CensoredTime(6, False)] * 3) == 1
 
 
 def test_the_log_rank_test_raises_false_alarms_as_often_as_it_says():
@@ -138,7 +145,7 @@ def test_the_log_rank_test_raises_false_alarms_as_often_as_it_says():
 
     def group():
         times = random.exponential(10, 6)
-        return [Wait(min(t, 12.0), t < 12) for t in times]
+        return [CensoredTime(min(t, 12.0), t < 12) for t in times]
 
     alarms = sum(log_rank(group(), group()) <= 0.05 for _ in range(400))
     assert scipy.stats.binomtest(alarms, 400, 0.05, "greater").pvalue > 0.001

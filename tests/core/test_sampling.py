@@ -12,17 +12,14 @@ from swarmtest import (
     Flag,
     Integer,
     Space,
-    Stream,
     UserError,
     at_least_one_of,
     excludes,
     mandatory,
-    rates_for,
     requires,
-    toss,
-    weigh,
 )
 from swarmtest.core.sampling import settled, toss_many
+from swarmtest.strategies import Stream, rates_for, toss, weigh
 
 examples = settings(derandomize=True, deadline=None, max_examples=60)
 TRIALS = 5000

@@ -15,8 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swarmtest import Coin, Feature, Layered, Space, Stream
+from swarmtest import Feature, Space
 from swarmtest.core.seeds import key_of, named_of_trials, seed_of_test, trial_key
+from swarmtest.strategies import Coin, Layered, Stream
 
 examples = settings(derandomize=True, deadline=None, max_examples=60)
 seeds = st.integers(-(2**70), 2**70)
@@ -47,7 +48,8 @@ def chi_square_bound(degrees):
 
 DRAW = """
 import json
-from swarmtest import Coin, Layered, Space, Stream
+from swarmtest import Space
+from swarmtest.strategies import Coin, Layered, Stream
 from swarmtest.core.seeds import seed_of_test
 space = Space(["push", "pop", "add"])
 drawn = []

@@ -149,10 +149,10 @@ def test_bytes_are_read_in_the_encoding_that_they_declare() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "report.xml:1: not whole XML: no element found"),
-        ("no xml", "report.xml:1: not whole XML: syntax error"),
+        ("", "report.xml:1: not well-formed XML: no element found"),
+        ("no xml", "report.xml:1: not well-formed XML: syntax error"),
         (b"<?xml version='1.0' encoding='x'?>", "report.xml:1: in an encoding that cannot be read"),
-        (report("")[:-20], "report.xml:3: not whole XML: "),
+        (report("")[:-20], "report.xml:3: not well-formed XML: "),
         (
             report("", root="report"),
             "report.xml:1: not a Cobertura report: it starts with <report>",
@@ -179,5 +179,5 @@ def test_a_bomb_of_entities_is_refused() -> None:
     entities = "".join(
         f'<!ENTITY e{n} "{f"&e{n - 1};" * 10 if n else "x" * 100}">' for n in range(9)
     )
-    with pytest.raises(UserError, match="not whole XML"):
+    with pytest.raises(UserError, match="not well-formed XML"):
         read_cobertura(f"<!DOCTYPE coverage [{entities}]><coverage>&e8;</coverage>")

@@ -8,7 +8,7 @@ import pytest
 
 from swarmtest import UserError
 from swarmtest.core.targets import Catalogue, Hits, Target
-from swarmtest.coverage.totals import Tally
+from swarmtest.coverage.totals import SuiteCoverage, Tally
 
 LINES = [Target("line", f"a.py:{n}", "a.py", n, "f" if n > 1 else "") for n in (1, 2, 3)]
 BRANCH = Target("branch", "a.py:2->exit(1)", "a.py", 2, "f")
@@ -63,3 +63,44 @@ def test_nothing_at_all(tmp_path):
 def test_a_place_that_cannot_be_written_is_refused(tally, tmp_path, name):
     with pytest.raises(UserError, match="missing"):
         tally.write(str(tmp_path / "missing" / name))
+
+
+def _report(since: int, targets: list[Target], tests: dict[str, list[int]]) -> str:
+    """What a process named w reports; each test hits the targets with its numbers."""
+    counts = {number: 1 for hit in tests.values() for number in hit}
+    return json.dumps(("w", since, (targets, counts, [], tests, {})))
+
+
+REPORTS = [
+    _report(0, LINES[:2], {"one": [0, 1]}),
+    _report(2, [], {"two": [1]}),
+    _report(2, LINES[2:], {"three": [0, 2]}),
+    _report(3, [], {"four": [2]}),
+]
+
+
+@pytest.fixture
+def suite():
+    made = SuiteCoverage("line", ["colorsys"])
+    yield made
+    made._coverage.uninstall()
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 3, 1], [1, 3, 0, 2]])
+def test_reports_of_a_process_may_arrive_in_any_order(suite, tmp_path, order):
+    for i in order:
+        suite.merge(REPORTS[i])
+    suite.write(str(tmp_path / "a.json"))
+    written = json.loads((tmp_path / "a.json").read_text())
+    assert [target["tests"] for target in written["targets"]] == [2, 2, 2]
+    assert set(written["tests"]) == {"one", "two", "three", "four"}
+    assert not any("is missing" in problem for problem in suite.problems())
+
+
+def test_a_report_that_never_arrives_is_said(suite):
+    suite.merge(REPORTS[0])
+    suite.merge(REPORTS[3])
+    assert (
+        "coverage of four is missing: an earlier report of its process did not arrive"
+        in suite.problems()
+    )

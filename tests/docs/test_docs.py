@@ -15,7 +15,7 @@ from debian_packages import CSMITH, need
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FILE = re.compile(r"(?:#|//) file: (\S+)\n")
 """The first line of a block, in any language, that is a file which a reader would write."""
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -115,7 +115,22 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+INSIDE = [page for page in PAGES if page.parent.name == "internals" or page.stem == "architecture"]
+"""The pages that name files of swarmtest."""
+
+
+@pytest.mark.parametrize("page", INSIDE, ids=lambda page: page.name)
+def test_a_page_about_the_code_names_files_that_exist(page: Path) -> None:
+    named = re.findall(r"`([\w/]+/[\w.]*)`", page.read_text())
+    assert named
+    for path in named:
+        assert (ROOT / path).exists() or any((ROOT / "src" / "swarmtest").rglob(path)), path
+
+
+LINKING = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", ROOT / "changes" / "README.md"]
+
+
+@pytest.mark.parametrize("page", LINKING, ids=lambda page: page.name)
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
     for path, anchor in LINK.findall(page.read_text()):
         if not path and not anchor:

@@ -12,9 +12,12 @@ from typing import Any
 import pytest
 from debian_packages import CSMITH, need
 
-from swarmtest import Budget, Campaign, Stream, Study, Verdict, load_command_subject, open_store
-from swarmtest import parse_strategy as strategy_named
+from swarmtest import Budget, Campaign, Verdict, open_store
 from swarmtest.core.seeds import seed_of_test, trial_key
+from swarmtest.roles import Study
+from swarmtest.strategies import Stream
+from swarmtest.strategies import parse_strategy as strategy_named
+from swarmtest.subjects import load_command_subject
 from swarmtest.subjects.command.check import template_text
 from swarmtest.subjects.command.subject import CommandSubject
 
@@ -75,9 +78,9 @@ def test_csmith_takes_all_forms_and_what_is_off_is_not_there(subject: CommandSub
 
 def test_a_swarm_is_masked_less_often_than_the_default(subject: CommandSubject) -> None:
     """28% against 6% are expected, so 11 of 40 against 2: a tie or worse has odds of 1 in 240."""
-    default = share_with_pragma(subject, "default", 40)
+    all_on = share_with_pragma(subject, "all-on", 40)
     swarm = share_with_pragma(subject, "coin", 40)
-    assert default > swarm
+    assert all_on > swarm
 
 
 def test_tcc_rejects_the_pragma_and_nothing_is_wrong_without_it(subject: CommandSubject) -> None:
@@ -127,7 +130,7 @@ def test_a_campaign_covers_tcc_and_keeps_what_it_found(
 def test_check_says_which_header_gcc_does_not_find_and_what_has_it(
     tmp_path: Path, swarmtest: Callable[..., Any], refused: Callable[..., str]
 ) -> None:
-    """csmith is there, its headers are not: as with half of the packages."""
+    """Csmith is there, its headers are not: as with half of the packages."""
     need(*CSMITH)
     text = template_text("csmith-gcc")
     assert "apt-get install csmith libcsmith-dev gcc libc6-dev" in text

@@ -8,7 +8,7 @@ import pytest
 from git_repository import Repository, needs_git, repository
 
 from swarmtest.core.targets import Source
-from swarmtest.focus.history import Earlier, matching_source
+from swarmtest.focus.history import EarlierVersion, matching_source
 from swarmtest.languages.changes import earlier_names
 
 __all__ = ["repository"]
@@ -34,33 +34,33 @@ def never_renamed(place: str) -> tuple[str, ...]:
 
 def test_the_same_place_is_the_same_file(project: Path) -> None:
     stored = Source("elsewhere/cart.py", CART, str(project / "shop/cart.py"))
-    assert matching_source("shop/cart.py", [stored]) == Earlier(stored)
+    assert matching_source("shop/cart.py", [stored]) == EarlierVersion(stored)
 
 
 def test_a_store_from_another_machine_is_known_by_its_paths(project: Path) -> None:
     stored = Source("shop/cart.py", CART, "/builds/7/shop/cart.py")
     other = Source("shop/other.py", CART, "/builds/7/shop/other.py")
-    assert matching_source("shop/cart.py", [other, stored]) == Earlier(stored)
+    assert matching_source("shop/cart.py", [other, stored]) == EarlierVersion(stored)
 
 
 def test_of_several_versions_the_same_text_wins_and_else_the_most_alike(project: Path) -> None:
     old, same = Source("shop/cart.py", CART), Source("shop/cart.py", EDITED)
     older = Source("shop/cart.py", CART[: len(CART) // 2])
-    assert matching_source("shop/cart.py", [old, same, older]) == Earlier(same)
-    assert matching_source("shop/cart.py", [older, old]) == Earlier(old)
+    assert matching_source("shop/cart.py", [old, same, older]) == EarlierVersion(same)
+    assert matching_source("shop/cart.py", [older, old]) == EarlierVersion(old)
 
 
 def test_a_path_from_another_directory_is_known_by_its_end(project: Path) -> None:
     stored = Source("src/shop/cart.py", CART, "/builds/7/src/shop/cart.py")
     found = matching_source("shop/cart.py", [stored], never_renamed)
-    assert found == Earlier(stored, "src/shop/cart.py")
+    assert found == EarlierVersion(stored, "src/shop/cart.py")
 
 
 def test_a_renamed_file_without_git_is_known_by_its_content(project: Path) -> None:
     stored = Source("shop/basket.py", CART, "/builds/7/shop/basket.py")
     strange = Source("shop/strange.py", OTHER, "/builds/7/shop/strange.py")
     found = matching_source("shop/cart.py", [strange, stored], never_renamed)
-    assert found == Earlier(stored, "shop/basket.py")
+    assert found == EarlierVersion(stored, "shop/basket.py")
 
 
 def test_a_copy_is_not_taken_for_its_original_that_is_still_there(project: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_file_that_git_follows_is_known_although_its_content_changed(
     repository.commit()
     repository.write("shop/cart.py", OTHER)
     stored = Source("shop/basket.py", CART, "/builds/7/shop/basket.py")
-    assert matching_source("shop/cart.py", [stored]) == Earlier(stored, "shop/basket.py")
+    assert matching_source("shop/cart.py", [stored]) == EarlierVersion(stored, "shop/basket.py")
 
 
 @needs_git

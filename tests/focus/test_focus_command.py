@@ -63,11 +63,11 @@ def test_without_data_a_baseline_is_run_and_said(swarmtest: Run, shop: Repositor
 
 
 def test_tests_without_variation_are_no_data(swarmtest: Run, shop: Repository) -> None:
-    swarmtest("run", "machine.py", "--coverage", "line", "-s", "default", "-n", 50, cwd=shop.place)
+    swarmtest("run", "machine.py", "--coverage", "line", "-s", "all-on", "-n", 50, cwd=shop.place)
     done = swarmtest(
         "focus", "machine.py", "--line", f"shop/cart.py:{REBATE}", "-n", 200, cwd=shop.place
     )
-    assert "left no feature to chance, so they tell no triggers: a baseline first" in done.stdout
+    assert "left no feature to chance, so they show no triggers: a baseline first" in done.stdout
 
 
 def test_tests_without_coverage_are_no_data_for_a_line(swarmtest: Run, shop: Repository) -> None:
@@ -125,7 +125,7 @@ def test_the_base_version_is_left_as_it_was(swarmtest: Run, shop: Repository) ->
 
 def test_a_line_that_most_tests_hit_is_not_aimed_at(swarmtest: Run, shop: Repository) -> None:
     done = swarmtest("focus", "machine.py", "--line", "shop/cart.py:4", "-n", 300, cwd=shop.place)
-    assert "every target is hit often anyway: undirected tests" in done.stdout
+    assert "every target is hit often anyway, so the tests are not directed" in done.stdout
     assert "dropped from focus, 1 target: shop/cart.py:4 (hit by 100% of the tests anyway)" in (
         done.stdout
     )
@@ -227,7 +227,7 @@ def test_a_target_that_was_never_hit_fails_the_run_if_that_is_asked(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], ["say where to point", "--line FILE:LINE", "--diff REV"]),
+        ([], ["name what to aim at", "--line FILE:LINE", "--diff REV"]),
         (["--line", "shop/cart.py:999"], ["shop/cart.py:999"]),
         (["--line", "shop/crt.py:3"], ["shop/crt.py", "shop/cart.py"]),
         (["--line", "shop/cart.py:6"], ["cart.py:6 is blank", "5 and 8"]),

@@ -78,7 +78,7 @@ def test_a_fault_is_called_new_only_when_the_base_version_was_asked(
 ) -> None:
     shop.write("shop/cart.py", WITH_REBATE)
     done = focus(swarmtest, shop, "--diff", "HEAD", "-n", 300)
-    before, _, after = done.stdout.partition("is run on HEAD, too")
+    before, _, after = done.stdout.partition("of each fault on HEAD too")
     assert len(re.findall("^fault [0-9a-f]+: AssertionError", before, re.MULTILINE)) == 1
     assert "new fault" not in before
     assert "new fault" in after
@@ -88,7 +88,7 @@ def test_a_fault_is_called_new_only_when_the_base_version_was_asked(
     ("until", "words"),
     [
         ("a baseline first", "interrupted: they are kept, and the next focus uses them"),
-        ("aimed at, strategy", "interrupted: everything is kept, `swarmtest resume 2` goes on"),
+        ("aimed at, strategy", "interrupted: everything is kept, `swarmtest resume 2` continues"),
     ],
 )
 def test_an_interrupted_focus_says_how_to_go_on(
@@ -110,7 +110,7 @@ def test_an_interrupted_focus_says_how_to_go_on(
     rest = process.stdout.read()
     assert process.wait(timeout=60) == 130
     assert words in rest
-    assert "is run on HEAD, too" not in rest
+    assert "of each fault on HEAD too" not in rest
 
 
 # Data
@@ -287,5 +287,5 @@ def test_a_merging_that_is_not_known_to_be_smallest_says_so() -> None:
     open_ = Merging(aims, lower_bound=2, how="time was up")
     assert _about_merging(Controlled(Directed(aims, merging=known))) == []
     assert _about_merging(Controlled(Directed(aims, merging=open_))) == [
-        "targets are merged into 3 aims; 2 might do (time was up)"
+        "targets are merged into 3 aims; 2 might be enough (time was up)"
     ]

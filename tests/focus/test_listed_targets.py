@@ -14,7 +14,7 @@ import pytest
 
 from swarmtest.core.errors import UserError
 from swarmtest.focus.listed_targets import from_file
-from swarmtest.languages.places import Found
+from swarmtest.languages.places import ResolvedTargets
 
 CART = '''\
 """A cart."""
@@ -72,13 +72,13 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def listed(text: str | bytes | dict[str, Any], name: str = "targets.txt") -> Found:
+def listed(text: str | bytes | dict[str, Any], name: str = "targets.txt") -> ResolvedTargets:
     content = json.dumps(text) if isinstance(text, dict) else text
     Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
     return from_file(name)
 
 
-def places(found: Found) -> list[tuple[str, int]]:
+def places(found: ResolvedTargets) -> list[tuple[str, int]]:
     return [(os.path.basename(one.place), one.line) for one in found.wanted]
 
 
@@ -129,7 +129,7 @@ def test_lines_as_compilers_and_linters_print_them_are_understood(shop: Path) ->
 
 
 def test_names_alone_are_enough(shop: Path) -> None:
-    assert listed("fault:1\n") == Found(names=("fault:1",))
+    assert listed("fault:1\n") == ResolvedTargets(names=("fault:1",))
 
 
 def test_what_is_no_target_any_more_is_told_as_long_as_others_are(shop: Path) -> None:
@@ -145,15 +145,18 @@ def test_what_is_no_target_any_more_is_told_as_long_as_others_are(shop: Path) ->
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("shop/cart.py:9\nnonsense\n", "targets.txt:2: 'nonsense' is no target; write FILE:LINE"),
-        (":9\n", "targets.txt:1: ':9' is no target"),
-        ("fault:\n", "targets.txt:1: 'fault:' is no target"),
+        (
+            "shop/cart.py:9\nnonsense\n",
+            "targets.txt:2: 'nonsense' is not a target; write FILE:LINE",
+        ),
+        (":9\n", "targets.txt:1: ':9' is not a target"),
+        ("fault:\n", "targets.txt:1: 'fault:' is not a target"),
         ("", "--targets-from targets.txt: it lists no target"),
         ("# only\n\n", "--targets-from targets.txt: it lists no target"),
         ("shop/cart.py:6\n", "no target of it can be used: targets.txt:1: cart.py:6 is a comment"),
         (b"\xff\xfe\0\xd8", "--targets-from targets.txt: it is not text"),
         (b"\x80\x81:3\n", "--targets-from targets.txt: it is not text (UTF-8)"),
-        ("{", "targets.txt begins like SARIF (JSON), but is none: Expecting property name"),
+        ("{", "targets.txt begins like SARIF (JSON), but is not: Expecting property name"),
         ("[1, 2]", "targets.txt is JSON, but not SARIF: it has no list of runs"),
         ('{"runs": 3}', "targets.txt is JSON, but not SARIF: it has no list of runs"),
         ("[" * 100_000, "targets.txt is nested too deeply to be SARIF"),

@@ -12,7 +12,7 @@ import pytest
 from swarmtest.core.errors import UserError
 from swarmtest.coverage.options import CoverageOptions
 from swarmtest.coverage.watch import Coverage
-from swarmtest.languages.places import Found, Wanted, from_function, from_line, from_lines
+from swarmtest.languages.places import ResolvedTargets, Wanted, from_function, from_line, from_lines
 from swarmtest.languages.python.statements import PythonStatements
 
 CART = '''\
@@ -95,7 +95,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def lines(found: Found) -> list[int]:
+def lines(found: ResolvedTargets) -> list[int]:
     return [one.line for one in found.wanted]
 
 
@@ -105,7 +105,7 @@ def line_with(words: str) -> int:
 
 def test_a_line_is_found_with_its_place_and_function(shop: Path) -> None:
     line = line_with("self.done = True")
-    assert from_line(f"shop/cart.py:{line}") == Found(
+    assert from_line(f"shop/cart.py:{line}") == ResolvedTargets(
         (
             Wanted(
                 str((shop / "shop/cart.py").resolve()),
@@ -191,7 +191,7 @@ def test_the_nearest_statements_are_those_above_and_below(shop: Path) -> None:
         ("zzz.c:3", "there is no file zzz.c (looked from "),
         ("z" * 3000 + ":3", "there is no file zzz"),
         ("a\0b:3", "there is no file a"),
-        ("broken.py:1", "broken.py:2 is no valid Python: "),
+        ("broken.py:1", "broken.py:2 is not valid Python: "),
     ],
 )
 def test_what_is_no_line_is_refused_in_one_line(shop: Path, text: str, why: str) -> None:
@@ -430,8 +430,10 @@ def test_statements_are_named_as_coverage_names_them(shop: Path) -> None:
 
 def test_places_are_united_each_once_with_the_words_that_came_first() -> None:
     first, second = Wanted("/a.py", 1, "--line a.py:1"), Wanted("/a.py", 1, "--diff main")
-    both = Found((first,), ("x",), ("fault:1",)) + Found((second,), ("x", "y"), ("fault:1",))
-    assert both == Found((first,), ("x", "y"), ("fault:1",))
+    both = ResolvedTargets((first,), ("x",), ("fault:1",)) + ResolvedTargets(
+        (second,), ("x", "y"), ("fault:1",)
+    )
+    assert both == ResolvedTargets((first,), ("x", "y"), ("fault:1",))
 
 
 def test_a_module_of_the_project_comes_before_an_installed_one_of_that_name(

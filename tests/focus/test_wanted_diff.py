@@ -11,7 +11,7 @@ from git_repository import Repository, needs_git, repository
 
 from swarmtest.core.errors import UserError
 from swarmtest.languages.changes import from_diff
-from swarmtest.languages.places import Found
+from swarmtest.languages.places import ResolvedTargets
 
 pytestmark = needs_git
 __all__ = ["repository"]
@@ -42,7 +42,7 @@ LIMIT = 3
 '''
 
 
-def changed(found: Found) -> dict[str, list[int]]:
+def changed(found: ResolvedTargets) -> dict[str, list[int]]:
     """The lines that were found, by the file's name."""
     files: dict[str, list[int]] = {}
     for one in found.wanted:
@@ -214,7 +214,7 @@ def test_what_cannot_be_a_target_is_told_in_short(shop: Repository) -> None:
     assert found.unusable == (
         "Makefile: not code that is watched",
         "README.md: not code that is watched",
-        "broken.py:1 is no valid Python: invalid syntax",
+        "broken.py:1 is not valid Python: invalid syntax",
         "data.py: binary",
         "gone.py: deleted",
         "link.py: a link",
@@ -253,7 +253,7 @@ def test_a_merge_conflict_is_told_and_does_not_stop_the_rest(shop: Repository) -
         shop.git("merge", "work")
     found = from_diff("HEAD")
     assert changed(found) == {"other.py": [1]}
-    assert found.unusable[0].startswith("shop/cart.py:19 is no valid Python")
+    assert found.unusable[0].startswith("shop/cart.py:19 is not valid Python")
 
 
 def test_the_diff_is_of_the_whole_repository_wherever_it_is_asked(

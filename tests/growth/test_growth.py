@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Source, pack_hits
-from swarmtest.growth.growth import Check, Growth, KindGrowth, growth
+from swarmtest.growth.growth import ForecastCheck, Growth, KindGrowth, measure_growth
 from swarmtest.growth.richness import Forecast, Incidence, new_within, rarer_than, unseen
 from swarmtest.growth.verdict import verdict
 from swarmtest.store import open_store
@@ -70,7 +70,7 @@ def seen(hits: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) -> Incidence
 
 @pytest.mark.parametrize("truth", TRUTHS)
 def test_what_comes_lies_in_the_interval_as_often_as_it_says(truth: str) -> None:
-    right = [Check(new_within(seen, TESTS), came).holds for seen, came, _ in forests(truth)]
+    right = [ForecastCheck(new_within(seen, TESTS), came).holds for seen, came, _ in forests(truth)]
     assert np.mean(right) >= 0.95 - MARGIN
 
 
@@ -194,7 +194,8 @@ def test_a_fault_that_one_test_showed_means_go_on() -> None:
 def test_nothing_new_but_lines_that_were_never_reached_mean_change() -> None:
     assert said(kind("fault", 2), kind("line", 50, once=1, twice=2, unreached=41)) == (
         "Change the configuration: doubling the tests would probably reach no new line (95% sure: "
-        "at most 5), but no test reached 41 watched lines; fewer than 1 test in 530 gets to any."
+        "at most 5), but no test reached 41 watched lines; fewer than 1 test in 530 reaches any of "
+        "them."
     )
 
 
@@ -318,7 +319,7 @@ def store() -> Store:
 
 
 def test_growth_counts_what_tests_reached_once_and_twice(store: Store) -> None:
-    found = growth(store, [campaign(store, ["a", "ab", "abc", "abF"])])
+    found = measure_growth(store, [campaign(store, ["a", "ab", "abc", "abF"])])
     fault, line = found.kinds
     assert (fault.seen.found, fault.seen.once) == (1, 1)
     assert (line.seen.found, line.seen.once, line.seen.twice, line.seen.hits) == (3, 1, 0, 8)
@@ -327,15 +328,15 @@ def test_growth_counts_what_tests_reached_once_and_twice(store: Store) -> None:
 
 
 def test_no_more_is_foretold_than_there_is(store: Store) -> None:
-    left = growth(store, [campaign(store, ["a", "b", "c", "d", "e", "f", "g"])], "line")
-    none = growth(store, [campaign(store, [*"abcdefgh"], seed=1)], "line")
+    left = measure_growth(store, [campaign(store, ["a", "b", "c", "d", "e", "f", "g"])], "line")
+    none = measure_growth(store, [campaign(store, [*"abcdefgh"], seed=1)], "line")
     assert (left.kinds[0].new.high, none.kinds[0].new.high) == (1, 0)
     assert none.left_out == ("fault",)
 
 
 def test_campaigns_with_other_seeds_are_read_as_one(store: Store) -> None:
     numbers = [campaign(store, ["a", "ab"]), campaign(store, ["b", "c"], seed=1)]
-    found = growth(store, numbers, "line")
+    found = measure_growth(store, numbers, "line")
     (line,) = found.kinds
     assert found.tests == 4
     assert (line.seen.found, line.seen.once, line.seen.twice) == (3, 1, 2)
@@ -343,16 +344,16 @@ def test_campaigns_with_other_seeds_are_read_as_one(store: Store) -> None:
 
 
 def test_tests_without_coverage_count_for_faults_only(store: Store) -> None:
-    found = growth(store, [campaign(store, ["a", "aF", "b"], missing=[1])])
+    found = measure_growth(store, [campaign(store, ["a", "aF", "b"], missing=[1])])
     assert [kind.seen.tests for kind in found.kinds] == [3, 2]
     assert found.missing == 1
 
 
 def test_the_first_half_is_asked_what_the_second_will_bring(store: Store) -> None:
     tests = ["a"] * 50 + ["abcdefgh"] * 50
-    (line,) = growth(store, [campaign(store, tests)], "line").kinds
+    (line,) = measure_growth(store, [campaign(store, tests)], "line").kinds
     assert line.check is not None
-    assert line.check.came == 7
+    assert line.check.found == 7
     assert not line.check.holds
 
 
@@ -360,7 +361,7 @@ def test_a_part_of_the_strategy_that_finds_most_is_named(store: Store) -> None:
     lucky = {60 + 3 * i: letter for i, letter in enumerate("bcdefgh")}
     tests = ["a" + lucky.get(at, "") for at in range(100)]
     origins = ["dominant" if at in lucky or at % 20 == 1 else "coin" for at in range(100)]
-    found = growth(store, [campaign(store, tests, origins=origins)])
+    found = measure_growth(store, [campaign(store, tests, origins=origins)])
     assert str(found.lead).startswith("7 of the last 7 tests that found something came from 'dom")
 
 
@@ -380,11 +381,11 @@ def test_what_is_not_one_experiment_is_not_read_as_one(
 ) -> None:
     numbers = [campaign(store, ["a"]), campaign(store, ["a"], **other)]  # type: ignore[arg-type]
     with pytest.raises(UserError, match=words):
-        growth(store, numbers)
+        measure_growth(store, numbers)
 
 
 def test_a_campaign_without_tests_says_so(store: Store) -> None:
-    found = growth(store, [campaign(store, [])])
+    found = measure_growth(store, [campaign(store, [])])
     assert str(verdict(found)).startswith("Too little data: 0 tests")
 
 

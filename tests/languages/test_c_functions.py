@@ -6,12 +6,18 @@ import json
 import random
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
+pytest.importorskip("tree_sitter_cpp", reason="pip install 'swarmtest[c]'")
+
+from swarmtest.core.errors import UserError
+from swarmtest.languages.c import syntax_tree
 from swarmtest.languages.c.functions import call_sites, function_at, functions_of, lines_before
+from swarmtest.languages.places import from_line
 
 # The line that is asked about ends in "// <", those that come before it in "// !".
 FUNCTIONS = {
@@ -134,6 +140,55 @@ FUNCTIONS = {
             }
         }
     """,
+    "branches after an if without braces": """
+        int f(int x) { // !
+            if (x) // !
+        #ifdef FAST
+                a();
+        #else
+                b();
+        #endif
+            c(); // <
+        }
+    """,
+    "an else that is not always there": """
+        int f(int x) { // !
+        #ifdef FAST
+            if (x) // !
+                a();
+            else
+        #endif
+                b(); // <
+        }
+    """,
+    "a label at the end of a branch": """
+        int f(int x) { // !
+        #ifdef FAST
+            if (x)
+                goto done;
+            a();
+        done:
+        #endif
+            b(); // <
+        }
+    """,
+    "comments in the definition of a macro": """
+        int f(int x) { // !
+        #define BODY \\
+            { \\
+                /* over \\
+                   lines */ \\
+            a(); \\
+            }
+            b(); // <
+        }
+    """,
+    "an operator as an argument of a macro": """
+        int f(int x) { // !
+            x = intop(+, x, 1); // !
+            b(); // <
+        }
+    """,
     "a macro with a block is a loop": """
         int f(list *x) { // !
             LIST_FOREACH(one, x) { // !
@@ -195,10 +250,66 @@ def test_a_statement_over_several_lines_offers_all_of_them() -> None:
         ("#if 0\nint f() {\n#endif\nint g() {}\n", ["g"]),
         ("int f() { if (x) { \n", ["f"]),
         ("}}}((( f() {", []),
+        ("LUA_API lua_CFunction f (lua_State *L) {\n  return 0;\n}\n", ["f"]),
+        ("API INLINE void f(int a) {\n}\nl_inline struct s *g(int a) {\n}\n", ["f", "g"]),
+        (
+            "static void PRINTF(1,2)\nf(const char *a, ...)\n{\n  g();\n}\nint h(void) {}\n",
+            ["f", "h"],
+        ),
+        ("#ifdef A\nvoid *f(q, n)\n  void *q;\n  int n;\n{\n  return q;\n}\n#endif\n", ["f"]),
+        ("#ifdef A\nint f(int a)\n#else\nint f(long a)\n#endif\n{\n  return a;\n}\n", ["f"]),
+        ("TEST(cart, add)\n{\n  f();\n}\nMODULE(cart) {\n}\n", ["TEST", "MODULE"]),
+        ("struct s f(void) { }\nAPI struct t { int a; } *b;\nint g(void) {}\n", ["f", "g"]),
     ],
 )
 def test_functions_are_found_by_their_names(text: str, names: list[str]) -> None:
     assert [function.name for function in functions_of(text)][: len(names)] == names
+
+
+def test_functions_around_an_error_are_found() -> None:
+    text = dedent("""\
+        int f(void)
+        {
+          return 1;
+        }
+        int broken(void)
+        {
+          if (x) {
+            g(
+        }
+        int h(void)
+        {
+          return 2;
+        }
+        int @@ what( { )
+        }
+        int k(void)
+        {
+          return 3;
+        }
+    """)
+    found = {function.name: (function.first, function.last) for function in functions_of(text)}
+    assert found["f"] == (1, 4)
+    assert found["h"] == (10, 13)
+    assert found["k"] == (16, 19)
+    assert lines_before(text, 12) == [[10, 11]]
+
+
+def test_a_deeply_nested_file_is_read() -> None:
+    chain = " else ".join(f"if (x == {n}) y = {n};" for n in range(2000))
+    total = " + ".join("x" for _ in range(3000))
+    text = f"int f(int x) {{\n  {chain}\n  return {total};\n}}\n"
+    assert lines_before(text, 3) == [[2], [1]]
+
+
+def test_without_the_extra_one_line_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    syntax_tree._parser.cache_clear()
+    monkeypatch.setitem(sys.modules, "tree_sitter", None)
+    (tmp_path / "p.c").write_text("int without_the_extra(void) {\n  return 1;\n}\n")
+    with pytest.raises(UserError, match=r"^reading C .*pip install 'swarmtest\[c\]'$"):
+        from_line(f"{tmp_path}/p.c:2")
 
 
 def test_calls_are_found_by_name_and_pointers_count() -> None:

@@ -9,8 +9,7 @@ from textwrap import dedent
 import pytest
 
 from swarmtest.coverage.weaving.syntax import executable_lines
-from swarmtest.languages.dominators import dominators_by_function
-from swarmtest.languages.python.control_flow import flows_of
+from swarmtest.languages.python.control_flow import dominators_by_function, flows_of
 
 # Each line that is asked about ends in "# <", those that dominate it in "# !".
 PROGRAMS = {

@@ -16,8 +16,8 @@ from line_tables import compile_program
 from random_programs import inputs, programs
 from weave_lab import Woven, reached_by, traced_lines
 
-from swarmtest.languages.dominators import Dominance, dominators_by_function
-from swarmtest.languages.python.control_flow import flows_of
+from swarmtest.languages.flow_graph import Dominance
+from swarmtest.languages.python.control_flow import dominators_by_function, flows_of
 
 EXAMPLES = int(os.environ.get("SWARMTEST_FLOW_EXAMPLES", "60"))
 """Raise it for a long run."""

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swarmtest.languages.dominators import (
-    Dominance,
+from swarmtest.languages.flow_graph import Dominance
+from swarmtest.languages.python.control_flow import (
     dominators_by_function,
     dominators_of,
+    flows_of,
     why_unreachable,
 )
-from swarmtest.languages.python.control_flow import flows_of
 
 
 @st.composite

@@ -6,7 +6,7 @@ from textwrap import dedent
 
 import pytest
 
-from swarmtest.focus.proxies import StandIn, nearest_with_data
+from swarmtest.focus.proxies import Proxy, nearest_with_data
 from swarmtest.languages.line_mapping import old_lines
 from swarmtest.languages.python.statements import lines_after
 
@@ -48,13 +48,13 @@ def test_what_follows_up_to_a_jump(line: int, after: list[int]) -> None:
 def test_new_code_at_the_top_of_a_branch_is_aimed_at_through_the_rest_of_it() -> None:
     hits = {3: 500, 5: 20}
     found = nearest_with_data("a.py", 4, {"a.py": TEXT}, lambda _, line: hits.get(line, 0), 12)
-    assert found == StandIn((("a.py", 5),), (), "line 5, which follows in the same block")
+    assert found == Proxy((("a.py", 5),), (), "line 5, which follows in the same block")
 
 
 def test_what_comes_before_is_preferred_where_it_is_hit_as_often() -> None:
     hits = {2: 40, 6: 40}
     found = nearest_with_data("a.py", 3, {"a.py": TEXT}, lambda _, line: hits.get(line, 0), 12)
-    assert isinstance(found, StandIn)
+    assert isinstance(found, Proxy)
     assert found.places == (("a.py", 2),)
 
 

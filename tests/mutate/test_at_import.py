@@ -13,7 +13,7 @@ import pytest
 from swarmtest import Campaign, open_store
 from swarmtest.mutate.command import mutation_text
 from swarmtest.mutate.kill_matrix import BROKEN, ENDLESS, FAILED, PASSED, KillMatrix
-from swarmtest.mutate.mutation import kill_matrix, mutate_campaign
+from swarmtest.mutate.mutation import compute_kill_matrix, mutate_campaign
 from swarmtest.mutate.pytest_suites import mutate_pytest
 from swarmtest.subjects.loading import SubjectReference
 
@@ -128,7 +128,7 @@ def test_what_is_loaded_already_cannot_be_imported_anew_and_is_counted(write: Wr
     reference = SubjectReference("machine.py")
     subject = reference.load()
     tests = [subject.test_of(subject.space.default(), seed) for seed in (1, 2)]
-    matrix = kill_matrix(reference, tests, ["rates.py"], operators="integers,arithmetic")
+    matrix = compute_kill_matrix(reference, tests, ["rates.py"], operators="integers,arithmetic")
     assert {mutant.function for mutant in matrix.mutants} == {"doubled"}
     assert "BASE = 5" in {mutant.after.strip() for mutant in matrix.not_switchable}
     assert f"not switchable  {len(matrix.not_switchable):>2}" in mutation_text(matrix)

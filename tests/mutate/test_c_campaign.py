@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from c_programs import needs_gcc
 
-pytest.importorskip("tree_sitter_c", reason="pip install 'swarmtest[mutants-c]'")
+pytest.importorskip("tree_sitter_c", reason="pip install 'swarmtest[c]'")
 pytestmark = needs_gcc
 
 PROGRAM = r"""

@@ -16,7 +16,7 @@ from swarmtest.mutate.native.build import BuiltMutants
 from swarmtest.mutate.native.generation import c_mutants_of
 from swarmtest.mutate.native.kill_matrix import native_kill_matrix
 
-pytest.importorskip("tree_sitter_c", reason="pip install 'swarmtest[mutants-c]'")
+pytest.importorskip("tree_sitter_c", reason="pip install 'swarmtest[c]'")
 pytestmark = needs_gcc
 
 READ = """\
@@ -236,5 +236,5 @@ def test_a_mutant_of_a_file_that_was_changed_since_is_refused(tmp_path: Path) ->
     subject = written(tmp_path, reading("return n + 1;"))
     mutants = c_mutants_of(tmp_path / "prog.c", "arithmetic")
     written(tmp_path, reading("return n;"))
-    with pytest.raises(UserError, match="is there no more: the file was changed since"):
+    with pytest.raises(UserError, match="no longer exists: the file was changed since"):
         BuiltMutants(subject, mutants)

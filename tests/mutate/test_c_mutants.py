@@ -11,7 +11,7 @@ from swarmtest.core.errors import UserError
 from swarmtest.mutate.mutant import Mutant
 from swarmtest.mutate.native.generation import c_mutants_of
 
-pytest.importorskip("tree_sitter_c", reason="pip install 'swarmtest[mutants-c]'")
+pytest.importorskip("tree_sitter_c", reason="pip install 'swarmtest[c]'")
 
 Make = Callable[..., list[Mutant]]
 

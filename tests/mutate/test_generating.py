@@ -150,7 +150,7 @@ def test_operators_are_named_left_out_and_checked() -> None:
     assert parse_operators("-strings") == set(OPERATORS) - {"logging", "strings"}
     with pytest.raises(UserError, match="did you mean 'strings'"):
         parse_operators("string")
-    with pytest.raises(UserError, match="none is left"):
+    with pytest.raises(UserError, match="no operator is left"):
         parse_operators("negate,-negate")
 
 

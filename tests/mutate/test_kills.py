@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from swarmtest import Campaign, MachineSubject, open_store
+from swarmtest import Campaign, open_store
 from swarmtest.core.errors import UserError
-from swarmtest.mutate.baseline import Limits
+from swarmtest.mutate.baseline import KillLimits
 from swarmtest.mutate.kill_matrix import CRASHED, ENDLESS, FAILED, NOT_RUN, PASSED, SLOW
 from swarmtest.mutate.kills import Runner
-from swarmtest.mutate.mutation import kill_matrix, mutate_campaign
+from swarmtest.mutate.mutation import compute_kill_matrix, mutate_campaign
 from swarmtest.mutate.pytest_suites import mutate_pytest
+from swarmtest.subjects import MachineSubject
 
 STACK = """
     LIMIT = 3
@@ -93,7 +94,7 @@ class Calls:
 
 
 def outcomes(made: Any, tests: Calls, mutants: list[Any], **options: Any) -> Any:
-    runner = Runner(tests, [made.live], Limits(seconds=60.0))
+    runner = Runner(tests, [made.live], KillLimits(seconds=60.0))
     runner.baseline.run()
     return runner.matrix(mutants, **options)
 
@@ -135,7 +136,7 @@ def test_a_mutant_that_ends_its_process_or_never_ends_is_killed(program: Any) ->
     assert [one.id for one in matrix.endless] == [endless.id, slow.id]
 
 
-class _Impatient(Limits):
+class _Impatient(KillLimits):
     def with_mutant(self, seconds: float) -> float:
         return 1.5  # what counts steps is done long before that
 
@@ -170,7 +171,7 @@ def test_a_loop_in_one_file_that_a_mutant_of_another_makes_endless_is_ended(prog
         f"from {down.path.stem} import down\n\n\ndef f(x):\n    while x:\n        x = down(x)\n"
     )
     tests = Calls(one=lambda: loop.module.f(3))
-    runner = Runner(tests, [down.live, loop.live], Limits())
+    runner = Runner(tests, [down.live, loop.live], KillLimits())
     runner.baseline.run()
     matrix = runner.matrix([down.mutant("return x + 1")])
     assert matrix.outcomes.tolist() == [[ENDLESS]]
@@ -193,7 +194,7 @@ def test_what_a_mutant_leaves_behind_kills_no_other(program: Any, mutants_per_fo
     )
     tests = Calls(f=lambda: made.module.f(1), g=lambda: made.module.g(1))
     mutants = [made.mutant("if x < 100:"), made.mutant("return f(x) // 1")]
-    limits = Limits(mutants_per_fork=mutants_per_fork)
+    limits = KillLimits(mutants_per_fork=mutants_per_fork)
     runner = Runner(tests, [made.live], limits, workers=1)
     runner.baseline.run()
     matrix = runner.matrix(mutants)
@@ -218,7 +219,7 @@ def test_what_an_endless_mutant_leaves_behind_kills_no_other(program: Any) -> No
     )
     tests = Calls(f=lambda: made.module.f(2), g=lambda: made.module.g(2))
     mutants = [made.mutant("x += 1"), made.mutant("return f(x) // 1")]
-    runner = Runner(tests, [made.live], Limits(mutants_per_fork=2), workers=1)
+    runner = Runner(tests, [made.live], KillLimits(mutants_per_fork=2), workers=1)
     runner.baseline.run()
     matrix = runner.matrix(mutants)
     assert matrix.outcomes.tolist() == [[ENDLESS, ENDLESS], [NOT_RUN, PASSED]]
@@ -240,11 +241,11 @@ def test_a_process_for_each_mutant_keeps_what_nobody_noticed_from_the_next(progr
     )
     tests = Calls(f=lambda: made.module.f(1), g=lambda: made.module.g())
     mutants = [made.mutant("if x < 100:"), made.mutant("return len(kept) // 1")]
-    runner = Runner(tests, [made.live], Limits(mutants_per_fork=1), workers=1)
+    runner = Runner(tests, [made.live], KillLimits(mutants_per_fork=1), workers=1)
     runner.baseline.run()
     assert runner.matrix(mutants).outcomes.tolist() == [[PASSED, NOT_RUN], [NOT_RUN, PASSED]]
     # In one process, the second is taken for what the first has done.
-    runner = Runner(tests, [made.live], Limits(mutants_per_fork=2), workers=1)
+    runner = Runner(tests, [made.live], KillLimits(mutants_per_fork=2), workers=1)
     runner.baseline.run()
     assert runner.matrix(mutants).outcomes.tolist() == [[PASSED, NOT_RUN], [NOT_RUN, FAILED]]
 
@@ -259,7 +260,9 @@ def test_the_tests_of_a_machine_kill_mutants_of_its_program(program: Any) -> Non
     made, machine = stack_machine(program)
     subject = MachineSubject(machine.module.StackMachine)
     tests = [subject.test_of(subject.space.default(), seed) for seed in range(5)]
-    matrix = kill_matrix(subject, tests, [str(made.path)], operators="relational,integers,delete")
+    matrix = compute_kill_matrix(
+        subject, tests, [str(made.path)], operators="relational,integers,delete"
+    )
     assert {one.after.strip() for one in matrix.survivors} == {
         "if len(self._items) == self._limit:"
     }
@@ -273,7 +276,7 @@ def test_what_is_loaded_beside_the_machine_is_mutated_but_not_the_machine(progra
     made, machine = stack_machine(program)
     subject = MachineSubject(machine.module.StackMachine)
     tests = [subject.test_of(subject.space.default(), 1)]
-    matrix = kill_matrix(subject, tests, operators="relational", first_kill=True)
+    matrix = compute_kill_matrix(subject, tests, operators="relational", first_kill=True)
     assert {one.path for one in matrix.mutants} == {made.source.path}
 
 
@@ -372,7 +375,7 @@ def test_a_suite_that_cannot_be_collected_is_one_clear_line(program: Any, tmp_pa
     made = program(STACK)
     (tmp_path / "test_broken.py").write_text("import no_such_module_anywhere\n")
     with pytest.raises(
-        UserError, match=r"did not come to its tests: .*test_broken\.py: Mod.*'no_such"
+        UserError, match=r"failed before it ran a test: .*test_broken\.py: Mod.*'no_such"
     ):
         mutate_pytest([str(tmp_path / "test_broken.py")], [str(made.path)])
     with pytest.raises(UserError, match=r"unrecognized arguments: --no-such.*-oaddopts="):
@@ -388,7 +391,11 @@ def test_a_suite_that_cannot_be_collected_is_one_clear_line(program: Any, tmp_pa
     ("files", "options", "message"),
     [
         (["no.py"], {}, "no.py: there is no such file to mutate"),
-        ([__file__], {"lines": {}}, "no mutant is left"),
+        (
+            [__file__],
+            {"lines": {}},
+            "no mutant of test_kills.py is left: choose other lines or operators",
+        ),
         ([__file__], {"sample": 0}, "at least one mutant"),
     ],
 )
@@ -399,4 +406,4 @@ def test_what_cannot_be_mutated_is_one_clear_line(
     subject = MachineSubject(machine.module.StackMachine)
     tests = [subject.test_of(subject.space.default(), 1)]
     with pytest.raises(UserError, match=message):
-        kill_matrix(subject, tests, files, **options)
+        compute_kill_matrix(subject, tests, files, **options)

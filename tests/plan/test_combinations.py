@@ -25,8 +25,8 @@ from swarmtest.plan.combinations import (
     sized_share,
 )
 from swarmtest.plan.planning import (
-    Planner,
-    Question,
+    CombinationPlanner,
+    PlanQuestion,
     first_covering,
     first_with,
     from_times,
@@ -218,9 +218,11 @@ def test_nothing_at_all_is_forbidden() -> None:
 # Simulation
 
 
-def planner(strategy: str, space: Space | int = 6) -> Planner:
+def planner(strategy: str, space: Space | int = 6) -> CombinationPlanner:
     features = [f"f{i}" for i in range(space)] if isinstance(space, int) else []
-    return Planner(Space(features) if isinstance(space, int) else space, parse_strategy(strategy))
+    return CombinationPlanner(
+        Space(features) if isinstance(space, int) else space, parse_strategy(strategy)
+    )
 
 
 @pytest.mark.parametrize(
@@ -228,10 +230,10 @@ def planner(strategy: str, space: Space | int = 6) -> Planner:
     [
         ("coin", True),
         ("layered", True),
-        ("default", True),
+        ("all-on", True),
         ("coin:n=50", False),
         ("complete", False),
-        ("mixture:default=0.1,coin=0.9", False),
+        ("mixture:all-on=0.1,coin=0.9", False),
     ],
 )
 def test_strategies_that_take_turns_are_told_from_those_that_draw_anew(
@@ -250,8 +252,8 @@ def test_strategies_that_take_turns_are_told_from_those_that_draw_anew(
 def test_what_is_simulated_agrees_with_the_formula(strategy: str, method: str) -> None:
     """Ten tests of a mixture of one coin, or of a swarm of ten, are ten tosses of that coin."""
     combination = Combination(("f0", "f1"), ("f2",))
-    exact = planner("coin").together(combination, Question(10)).chance
-    simulated = planner(strategy).together(combination, Question(10))
+    exact = planner("coin").together(combination, PlanQuestion(10)).chance
+    simulated = planner(strategy).together(combination, PlanQuestion(10))
     assert simulated.method == method
     assert exact is not None
     assert simulated.chance is not None
@@ -264,7 +266,7 @@ def test_simulated_covering_times_agree_with_the_bounds() -> None:
     assert first is not None
     ways = coin_ways([0.5] * 8, 2)
     for n in (15, 20, 30, 40):
-        chance = from_times(first, Question(n)).chance
+        chance = from_times(first, PlanQuestion(n)).chance
         assert chance is not None
         assert ways.chance_in(n) <= chance.high  # type: ignore[operator]
         assert chance.low <= chance_in(ways.rarest, n)  # type: ignore[operator]
@@ -278,7 +280,7 @@ def test_all_subsets_in_turn_have_every_combination_in_the_end() -> None:
 
 
 def test_under_constraints_only_what_is_possible_is_asked_for() -> None:
-    (answer,) = planner("coin", FILES).ways(2, Question(wished=0.9))
+    (answer,) = planner("coin", FILES).ways(2, PlanQuestion(wished=0.9))
     assert answer.needed is not None
     assert answer.needed.high is not None
 
@@ -286,7 +288,7 @@ def test_under_constraints_only_what_is_possible_is_asked_for() -> None:
 def test_a_combination_that_was_never_drawn_has_a_ceiling_not_a_zero() -> None:
     answer = planner("layered", 16).together(
         Combination(tuple(f"f{i}" for i in range(8)), tuple(f"f{i}" for i in range(8, 16))),
-        Question(wished=0.95),
+        PlanQuestion(wished=0.95),
     )
     assert answer.share is not None
     assert answer.share.low == 0 < answer.share.high  # type: ignore[operator]
@@ -297,7 +299,7 @@ def test_a_combination_that_was_never_drawn_has_a_ceiling_not_a_zero() -> None:
 @pytest.mark.parametrize(
     ("strategy", "words"),
     [
-        ("default", "same features in every test"),
+        ("all-on", "same features in every test"),
         ("activation", "same features in every test"),
         ("sized:low=5", "never makes"),
         ("coin:p=1", "never makes"),
@@ -306,4 +308,4 @@ def test_a_combination_that_was_never_drawn_has_a_ceiling_not_a_zero() -> None:
 )
 def test_a_strategy_that_cannot_have_it_says_so(strategy: str, words: str) -> None:
     with pytest.raises(UserError, match=words):
-        planner(strategy).together(Combination(("f0",), ("f1", "f2")), Question())
+        planner(strategy).together(Combination(("f0",), ("f1", "f2")), PlanQuestion())

@@ -116,9 +116,9 @@ def test_constraints_are_simulated(plan: Callable[..., str]) -> None:
 
 
 def test_what_is_certain_is_said_to_be(plan: Callable[..., str]) -> None:
-    default = ("fs.py::Stack", "--together", "push,pop", "-s", "default")
-    assert plan(*default).endswith("exact:\n  has it   every test\n  for 95%  1 test\n")
-    assert plan(*default, "-n", 1).endswith("  has it    every test\n  within 1  certain\n")
+    all_on = ("fs.py::Stack", "--together", "push,pop", "-s", "all-on")
+    assert plan(*all_on).endswith("exact:\n  has it   every test\n  for 95%  1 test\n")
+    assert plan(*all_on, "-n", 1).endswith("  has it    every test\n  within 1  certain\n")
 
 
 def test_all_off_is_no_combination_where_all_features_are_asked_for(
@@ -133,7 +133,7 @@ def test_many_features_and_large_numbers_stay_readable(plan: Callable[..., str])
     text = plan("--features", 300, "--together", "200,-20")
     assert "with f1 and f2 and f3 and f4 and f5 and f6 and f7 and f8 and f9 and 191 more" in text
     assert "without f201 or f202 or" in text
-    assert "1 test in about 10^66 (<0.01%)\n  for 95%  about 10^67 tests" in text
+    assert "1 test in about 10^66 (<0.0001%)\n  for 95%  about 10^67 tests" in text
     assert max(map(len, text.splitlines())) < 200
 
 
@@ -179,10 +179,10 @@ def test_what_constraints_forbid_is_refused_with_the_constraint(
 
 
 def test_a_strategy_that_never_has_it_says_so(refuse: Callable[..., str]) -> None:
-    words = ["default has the same features in every test: none is with push without pop"]
-    refuse("fs.py::Stack", "--together", "push,-pop", "-s", "default", words=words)
-    words = ["default has the same features in every test: it never makes all of these"]
-    refuse("fs.py::Stack", "--ways", 2, "-s", "default", words=words)
+    words = ["all-on has the same features in every test: none is with push without pop"]
+    refuse("fs.py::Stack", "--together", "push,-pop", "-s", "all-on", words=words)
+    words = ["all-on has the same features in every test: it never makes all of these"]
+    refuse("fs.py::Stack", "--ways", 2, "-s", "all-on", words=words)
 
 
 @pytest.mark.parametrize(

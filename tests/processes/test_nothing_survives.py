@@ -107,7 +107,7 @@ class Leaving:
 """
 GRAMMAR = """
 from strays import leave
-from swarmtest import GrammarSubject
+from swarmtest.subjects import GrammarSubject
 
 def run(text):
     leave()
@@ -238,7 +238,7 @@ def test_a_campaign_in_this_process(kind: str, way: str, place: Place) -> None:
 
 def test_forty_tests_leave_nothing(place: Place) -> None:
     place.write("leaving.py", MACHINE)
-    done = place.run("session", "run", "leaving.py", "-n", 40, "-j", 1, "-s", "default", "-q")
+    done = place.run("session", "run", "leaving.py", "-n", 40, "-j", 1, "-s", "all-on", "-q")
     assert done.returncode == 0, done.stderr + done.stdout
     place.check(done, least=40)
 
@@ -250,7 +250,7 @@ def test_a_host_that_is_killed(place: Place) -> None:
     )
     text = MACHINE.replace("leave()", kill).replace("import leave", "import *")
     place.write("leaving.py", text.replace("from strays", "import os, time\nfrom strays"))
-    words = ("run", "leaving.py", "-n", 20, "-j", 1, "-s", "default", "-q")
+    words = ("run", "leaving.py", "-n", 20, "-j", 1, "-s", "all-on", "-q")
     done = place.run("session", *words)
     assert done.returncode == 0, done.stdout + done.stderr
     place.check(done, least=20)

@@ -77,7 +77,7 @@ def test_pytest_does_not_mind_a_machine_that_is_named_like_its_own_classes(pytes
 
 SUBJECT = """
     from unittest.mock import MagicMock, call
-    from swarmtest import MachineSubject
+    from swarmtest.subjects import MachineSubject
     from test_machine import Lamp
 
     lamp = MachineSubject(Lamp)

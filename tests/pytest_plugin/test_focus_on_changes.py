@@ -152,4 +152,4 @@ def test_an_unknown_revision_is_one_clear_line(shop: None, in_a_process: InAProc
 
 def test_a_strategy_cannot_be_chosen_as_well(shop: None, in_a_process: InAProcess) -> None:
     done = in_a_process("--swarm-focus=main", "--swarm-strategy=coin")
-    assert "--swarm-focus chooses the configurations: leave --swarm-strategy out" in done.stdout
+    assert "--swarm-focus chooses the configurations: omit --swarm-strategy" in done.stdout

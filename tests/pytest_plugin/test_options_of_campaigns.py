@@ -28,7 +28,7 @@ def campaign(pytester, write, store):
     return run
 
 
-MARK = "@pytest.mark.swarm(tests=7, strategy='default', seed=3)"
+MARK = "@pytest.mark.swarm(tests=7, strategy='all-on', seed=3)"
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_strategy_and_seed_are_those_of_the_command_line_then_of_the_marker(pyte
     record = campaign()
     assert (record.strategy, record.seed) == ("coin", 11)
     record = campaign(mark=MARK)
-    assert (record.strategy, record.seed) == ("default", 3)
+    assert (record.strategy, record.seed) == ("all-on", 3)
     record = campaign("--swarm-strategy", "layered", "--swarm-seed", "12", mark=MARK)
     assert (record.strategy, record.seed) == ("layered", 12)
 

@@ -47,7 +47,7 @@ def test_a_race_fails_its_test_with_the_timeline(write: Callable[..., None], in_
     done = in_a_process("--race")
     assert done.returncode == 1
     assert "1 failed, 1 passed" in done.stdout
-    assert "a race, in run" in done.stdout
+    assert "a race in run" in done.stdout
     assert done.stdout.count("reads self.seats: 1") >= 2
     assert "AssertionError: assert -1 >= 0" in done.stdout  # asserts tell what they compared
     assert "swarmtest: raced 1 test with threads" in done.stdout

@@ -143,7 +143,8 @@ def test_all_faults_of_a_campaign_are_listed_and_the_test_fails_once(pytester, w
 
 
 INVALID = """
-    from swarmtest import Machine, MachineSubject, Result, Verdict, action
+    from swarmtest import Machine, Result, Verdict, action
+    from swarmtest.subjects import MachineSubject
 
     class _Any(Machine):
         @action
@@ -271,4 +272,4 @@ def test_a_marker_that_would_do_nothing_is_refused(pytester, write):
     write(test_it="import pytest\n" + text.replace("\n    ", "\n"))
     result = pytester.runpytest()
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["pytest.mark.parametrize means nothing on a machine"])
+    result.stdout.fnmatch_lines(["pytest.mark.parametrize has no effect on a machine"])

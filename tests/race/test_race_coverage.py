@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from raced_programs import LOST_UPDATE
 
-from swarmtest import Campaign, ThreadsSubject, UserError, open_store
+from swarmtest import Campaign, UserError, open_store
+from swarmtest.race import ThreadsSubject
 from swarmtest.race.race_test import RaceTest
 from swarmtest.race.raced_program import split_kinds
 from swarmtest.ui.terminal.coverage import campaign_tally

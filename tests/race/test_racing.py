@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from raced_programs import DEADLOCK, KEPT_UPDATE, LOST_UPDATE, LOST_WAKE_UP, SLOWER_UPDATE, SUITE
 
-from swarmtest import Campaign, RaceShown, ThreadsSubject, UserError, open_store, replay_race
+from swarmtest import Campaign, UserError, open_store
 from swarmtest.campaign.reduced_faults import ReductionTime
 from swarmtest.processes.fork import NoAnswer, in_fork
+from swarmtest.race import RaceShown, ThreadsSubject, replay_race
 from swarmtest.race.explanation import explore
 from swarmtest.race.race_test import RaceTest, features_of, race_space, settings_of
 from swarmtest.race.raced_program import RacedProgram

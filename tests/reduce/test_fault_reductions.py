@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from swarmtest import Campaign, Machine, MachineSubject, action, integers, open_store
+from swarmtest import Campaign, Machine, action, integers, open_store
 from swarmtest.campaign.budget import Budget, Limits
 from swarmtest.campaign.campaign import Outcome
 from swarmtest.campaign.reduced_faults import FaultReductionProgress, ReductionTime, reductions_of
@@ -25,6 +25,7 @@ from swarmtest.reduce.fault_reductions import FLAKY_AFTER, reduce_faults
 from swarmtest.reduce.reduction import Reduced, reduce_test
 from swarmtest.store.interface import Store
 from swarmtest.store.records import ReductionRecord
+from swarmtest.subjects import MachineSubject
 from swarmtest.subjects.machine.test import MachineTest
 
 
@@ -119,7 +120,7 @@ def ran(
     store: Store, machine: type[Machine], tests: int | Budget = 60, workers: int = 1, **options: Any
 ) -> tuple[MachineSubject, Outcome]:
     subject = MachineSubject(machine)
-    campaign = Campaign(subject, "default", tests, 3, workers, store, **options)
+    campaign = Campaign(subject, "all-on", tests, 3, workers, store, **options)
     return subject, campaign.run()
 
 

@@ -17,9 +17,7 @@ from keeping_programs import Till
 from swarmtest import (
     Coverage,
     Machine,
-    MachineSubject,
     Pool,
-    Target,
     UserError,
     action,
     booleans,
@@ -31,12 +29,14 @@ from swarmtest import (
     text,
     tuples,
 )
+from swarmtest.coverage import Target
 from swarmtest.mutate.generation import mutants_of
 from swarmtest.mutate.killing import kills_of
 from swarmtest.mutate.loaded_files import source_of
 from swarmtest.reduce.keep_criteria import Keep
 from swarmtest.reduce.quality import quality_of
 from swarmtest.reduce.reduction import hits_of, reduce_test
+from swarmtest.subjects import MachineSubject
 from swarmtest.subjects.machine.test import MachineTest, Step
 
 
@@ -133,7 +133,7 @@ def test_less_coverage_to_keep_makes_smaller_tests():
 from swarmtest import Coverage
 coverage = Coverage("line", cover=["keeping_programs"]).install()
 from test_keeping import LONG, TillMachine
-from swarmtest import MachineSubject
+from swarmtest.subjects import MachineSubject
 from swarmtest.reduce.keep_criteria import Keep
 from swarmtest.reduce.reduction import hits_of, reduce_test
 subject = MachineSubject(TillMachine)

@@ -85,7 +85,7 @@ def test_what_cannot_be_reduced_is_one_clear_line(place, rows, swarmtest):
     passing = next(row["trial"] for row in trials if not row["verdict"])
     done = swarmtest("reduce", f"1#{passing}", cwd=place)
     assert done.returncode == 2
-    told = f"swarmtest: 1#{passing} passed: say what it is to keep, like --keep coverage=90\n"
+    told = f"swarmtest: 1#{passing} passed: say what to keep, like --keep coverage=90\n"
     assert done.stderr == told
     unknown = swarmtest("reduce", "01234567", cwd=place)
     assert unknown.returncode == 2

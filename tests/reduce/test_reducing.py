@@ -8,9 +8,10 @@ import threading
 import pytest
 from picky import BUG, Picky
 
-from swarmtest import Machine, MachineSubject, UserError, action
+from swarmtest import Machine, UserError, action
 from swarmtest.processes.fork_pool import run_isolated
 from swarmtest.reduce.reduction import reduce_test
+from swarmtest.subjects import MachineSubject
 
 
 class Fragile(Machine):

@@ -1,8 +1,16 @@
-"""Criteria: what counts as good enough, and how few runs it takes to know."""
+"""Criteria and metrics: what counts as good enough, and how few runs it takes to know.
+
+The metrics are those of section 3.4; Kendall's tau is compared with scipy's.
+"""
 
 from __future__ import annotations
 
+import math
+import random
+import time
+
 import pytest
+import scipy
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,8 +19,13 @@ from swarmtest.reducer.criteria import (
     CoverageKept,
     MutantsKept,
     Repeated,
+    ShellCommand,
     TargetsKept,
     first_to_add,
+    kendall_tau,
+    preservation_rate,
+    randomly_reduced,
+    size_reduction_rate,
 )
 from swarmtest.reducer.reducer import NotInteresting, Reducer
 
@@ -121,3 +134,99 @@ def test_the_first_to_add_reach_the_share_where_parts_do_not_depend_on_each_othe
     met = set().union(*(sets[i] for i in chosen)) if chosen else set()
     assert len(met) >= share * len(original) - 1e-9
     assert list(chosen) == sorted(chosen)
+
+
+# Metrics.
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 6), st.floats(0, 1) | st.integers(0, 3)), min_size=3).filter(
+        lambda pairs: len({a for a, _ in pairs}) > 1 and len({b for _, b in pairs}) > 1
+    )
+)
+def test_kendalls_tau_is_scipys(pairs):
+    first, second = zip(*pairs, strict=True)
+    expected = scipy.stats.kendalltau(first, second, method="asymptotic")
+    found = kendall_tau(first, second)
+    assert found.tau == pytest.approx(expected.statistic, abs=1e-12)
+    assert found.p == pytest.approx(expected.pvalue, abs=1e-9)
+
+
+def test_a_ranking_that_is_all_ties_says_nothing():
+    assert math.isnan(kendall_tau([1, 1, 1], [1, 2, 3]).tau)
+
+
+def test_numbers_that_are_no_pairs_are_refused():
+    with pytest.raises(ValueError, match="3 and 2"):
+        kendall_tau([1, 2, 3], [1, 2])
+
+
+@given(st.integers(0, 50), st.data())
+def test_chance_keeps_as_many_parts_as_asked_for_in_their_order(count, data):
+    size = data.draw(st.integers(0, count))
+    kept = randomly_reduced(range(count), size, random.Random(1))
+    assert len(set(kept)) == size
+    assert list(kept) == sorted(kept)
+
+
+def test_chance_keeps_every_part_equally_often():
+    rng = random.Random(1)
+    kept = [part for _ in range(2000) for part in randomly_reduced(range(10), 3, rng)]
+    # 2,000 draws at 0.3: five standard deviations are 102.
+    assert all(abs(kept.count(part) - 600) < 103 for part in range(10))
+
+
+def test_rates_are_relative_to_the_original():
+    assert size_reduction_rate(200, 10) == 0.95
+    assert size_reduction_rate(0, 0) == 0
+    assert preservation_rate({1, 2}, {2, 3, 4}) == 0.5
+    assert preservation_rate(set(), {1}) == 1
+
+
+# A shell command as a criterion.
+
+
+def test_lines_are_reduced_to_what_the_command_wants():
+    lines = [f"line {i}\n" for i in range(30)]
+    found = Reducer(lines, ShellCommand("grep -q 'line 17'")).run()
+    assert found.parts == ("line 17\n",)
+
+
+def test_the_file_is_where_the_braces_are():
+    assert ShellCommand("cat {} | grep -q b", name="it.txt")([b"a", b"b"])
+
+
+def test_each_run_has_a_directory_of_its_own():
+    fresh = ShellCommand("test $(ls | wc -l) = 1 && touch left behind && test -f")
+    assert fresh([b"x"])
+    assert fresh([b"x"])
+
+
+def test_a_command_that_hangs_is_ended_with_its_children():
+    begun = time.monotonic()
+    assert not ShellCommand("sleep 1000 & sleep 1000; true", seconds=0.2)([b"x"])
+    assert time.monotonic() - begun < 60
+
+
+@pytest.mark.parametrize(
+    ("command", "seconds", "told"),
+    [
+        ("exit 3;", 60, "ends with status 3, not 0"),
+        ("no-such-program", 60, "was not found"),
+        ("sleep 1000;", 0.2, "takes more than 0.2 s"),
+    ],
+)
+def test_why_the_original_is_not_interesting(command, seconds, told):
+    with pytest.raises(NotInteresting, match=told):
+        Reducer([b"x"], ShellCommand(command, seconds=seconds)).run()
+
+
+@pytest.mark.parametrize("name", ["", "a/b", ".."])
+def test_the_file_stays_in_its_directory(name):
+    with pytest.raises(UserError, match="is not a file name"):
+        ShellCommand("true", name=name)
+
+
+def test_an_empty_command_is_refused():
+    with pytest.raises(UserError, match="is empty"):
+        ShellCommand(" ")

@@ -95,7 +95,7 @@ PLAYS = {
 }
 
 
-@pytest.mark.parametrize("strategy", ["default", "coin", "layered"])
+@pytest.mark.parametrize("strategy", ["all-on", "coin", "layered"])
 @pytest.mark.parametrize("play", PLAYS.values(), ids=PLAYS)
 def test_steps_that_do_nothing_get_no_role_from_those_that_do(strategy, play):
     """Shares add up to one, and the last step of a failing test is always the failing one."""
@@ -104,7 +104,7 @@ def test_steps_that_do_nothing_get_no_role_from_those_that_do(strategy, play):
     assert excess(listed) < SIGMAS
 
 
-@pytest.mark.parametrize("strategy", ["default", "coin", "layered"])
+@pytest.mark.parametrize("strategy", ["all-on", "coin", "layered"])
 @pytest.mark.parametrize(
     "play", [at_the_start, by_luck(0.03, stops=True, feature=None)], ids=["start", "any step"]
 )
@@ -114,7 +114,7 @@ def test_what_has_nothing_to_do_with_features_has_no_amounts(strategy, play):
     assert excess(listed) < SIGMAS
 
 
-@pytest.mark.parametrize("strategy", ["default", "activation:renormalise=yes", "layered"])
+@pytest.mark.parametrize("strategy", ["all-on", "activation:renormalise=yes", "layered"])
 @pytest.mark.parametrize("play", PLAYS.values(), ids=PLAYS)
 def test_more_of_the_step_that_hits_is_a_trigger(strategy, play):
     found = [amounts_of(strategy, play, seed, 1000)[0] for seed in range(2)]
@@ -122,7 +122,7 @@ def test_more_of_the_step_that_hits_is_a_trigger(strategy, play):
 
 
 def test_with_the_default_configuration_pushes_trigger_and_pops_suppress_a_deep_stack():
-    push, pop, *_ = amounts_of("default", deep_stack, 1)
+    push, pop, *_ = amounts_of("all-on", deep_stack, 1)
     assert (push.role, pop.role) == ("trigger", "suppressor")
     assert push.low > 0 > pop.high
     assert push.share_in_hits > push.share_in_others
@@ -131,10 +131,10 @@ def test_with_the_default_configuration_pushes_trigger_and_pops_suppress_a_deep_
 
 
 def test_too_few_hits_are_insufficient_data():
-    found = amounts_of("default", by_luck(1e-4, stops=False), 2)
+    found = amounts_of("all-on", by_luck(1e-4, stops=False), 2)
     assert {amount.role for amount in found} == {"insufficient data"}
 
 
 def test_a_target_that_all_tests_hit_has_nothing_to_compare():
-    found = amounts_of("default", by_luck(1.0, stops=False, feature=None), 1)
+    found = amounts_of("all-on", by_luck(1.0, stops=False, feature=None), 1)
     assert {amount.role for amount in found} <= {"insufficient data", "no variation"}

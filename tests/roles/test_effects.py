@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from simulated_campaigns import SIGMAS, space_of, study_of
 
-from swarmtest.roles.roles import Effect, Rate
+from swarmtest.roles.roles import FeatureEffect, HittingRate
 
 
 def needs_first(weights):
@@ -64,16 +64,16 @@ def test_intervals_know_that_tests_of_a_fixed_swarm_share_their_configurations()
 
 
 def test_a_feature_that_is_always_in_has_no_fractions():
-    effect = effects_of(["default"], 1)[0]
+    effect = effects_of(["all-on"], 1)[0]
     assert effect.with_it is None
     assert effect.without_it is None
     assert math.isnan(effect.ratio)
 
 
 def test_the_ratio_of_a_suppressor_is_below_one():
-    effect = Effect("pop", Rate(0.01, 0, 0.1), Rate(0.5, 0.4, 0.6))
+    effect = FeatureEffect("pop", HittingRate(0.01, 0, 0.1), HittingRate(0.5, 0.4, 0.6))
     assert effect.ratio == pytest.approx(0.02)
 
 
 def test_never_with_it_and_never_without_it_has_no_ratio():
-    assert math.isnan(Effect("pop", Rate(0, 0, 0.1), Rate(0, 0, 0.1)).ratio)
+    assert math.isnan(FeatureEffect("pop", HittingRate(0, 0, 0.1), HittingRate(0, 0, 0.1)).ratio)

@@ -61,7 +61,7 @@ STRATEGIES = [
     "layered",
     "coin:n=30",
     "covering:t=3",
-    "mixture:default=0.2,coin=0.5,sized=0.3",
+    "mixture:all-on=0.2,coin=0.5,sized=0.3",
 ]
 
 

@@ -21,8 +21,8 @@ from simulated_campaigns import (
 )
 
 from swarmtest import Campaign, Feature, Machine, Space, action, open_store
-from swarmtest.analysis.cells import Cells
 from swarmtest.analysis.intervals import binomial_p_value
+from swarmtest.analysis.role_cells import RoleCells
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Target
 from swarmtest.roles.roles import RoleTable, feature_shares
@@ -92,7 +92,7 @@ RANDOM = [
 FIXED = [
     ("coin:n=20",),
     ("coin:n=100",),
-    ("mixture:default=0.9,coin(n=30)=0.1",),
+    ("mixture:all-on=0.9,coin(n=30)=0.1",),
     ("covering:t=2",),
     ("covering:t=3",),
 ]
@@ -153,7 +153,7 @@ class Directed:
         (("coin:p=random",), None, IRRELEVANT),
         (("sized",), None, IRRELEVANT),
         (("layered",), None, IRRELEVANT),
-        (("mixture:default=0.3,coin=0.7",), None, IRRELEVANT),
+        (("mixture:all-on=0.3,coin=0.7",), None, IRRELEVANT),
         (("coin:n=20",), None, IRRELEVANT),
         (
             ("coin",),
@@ -289,7 +289,7 @@ def test_a_hundred_tests_of_one_configuration_are_one_hit():
     """However many tests of another part of the strategy hit too and say nothing."""
     always_with_first = [lambda weights: (weights[:, 0] > 0).astype(float)]
     study = study_of(
-        ["mixture:default=0.9,coin(n=10)=0.1"], always_with_first, 5000, 1, space_of(FEATURES)
+        ["mixture:all-on=0.9,coin(n=10)=0.1"], always_with_first, 5000, 1, space_of(FEATURES)
     )
     members = study.evidence.clusters[(study.evidence.clusters >= 0) & study.evidence.enabled[:, 0]]
     for role in study.roles(study.find("event:0")):
@@ -304,7 +304,7 @@ def test_two_campaigns_with_one_seed_do_not_count_twice():
         space = space_of(FEATURES)
         ids = [
             record(store, space, strategy, 500, seed, [needs_first] * 6)
-            for strategy in ("coin", "mixture:default=0.02,coin=0.98")
+            for strategy in ("coin", "mixture:all-on=0.02,coin=0.98")
         ]
         rates.append(Study(store, ids))
     assert "share a seed" in " ".join(rates[0].notes)
@@ -327,7 +327,7 @@ def table(containing, informative, base, **options):
     features = tuple(f"f{i}" for i in range(shape[1]))
     hits = np.max(informative, axis=1).astype(int)
     arrays = [np.asarray(a, float) for a in (informative, containing, base)]
-    return RoleTable(targets, features, hits, Cells(*arrays, np.ones(shape, bool)), **options)
+    return RoleTable(targets, features, hits, RoleCells(*arrays, np.ones(shape, bool)), **options)
 
 
 def test_roles_are_the_papers_wilson_interval_against_the_base_rate():

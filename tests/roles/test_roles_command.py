@@ -39,7 +39,7 @@ def place(tmp_path_factory, swarmtest):
     (place / "files.py").write_text(MACHINE)
     for arguments in (
         ("-s", "coin", "-n", 3000),
-        ("-s", "default", "-n", 600),
+        ("-s", "all-on", "-n", 600),
         ("-s", "layered", "-n", 1000, "--coverage", "line", "--seed", 1),
     ):
         ran = swarmtest("run", "files.py", "-j", 1, *arguments, cwd=place)
@@ -140,7 +140,7 @@ def test_where_every_feature_is_always_on_amounts_still_answer(place, swarmtest)
 def test_triage_orders_faults_and_says_how_to_go_on(place, swarmtest, overflow):
     out = swarmtest("triage", 1, cwd=place).stdout
     assert overflow in out
-    assert "go on without them: swarmtest run files.py::Files --avoid known" in out
+    assert "continue without them: swarmtest run files.py::Files --avoid known" in out
 
 
 def test_triage_of_a_campaign_without_faults_says_so(place, swarmtest):
@@ -187,7 +187,7 @@ def test_an_avoiding_campaign_resumes_and_replays_with_the_same_configurations(
         (("roles", "--store", "calm.db"), "campaign 1 found no fault"),
         (("roles", 2, "--kind", "event"), "all features were always on"),
         (("roles", 1, "--confidence", 95), "from 0.01 to 0.999999"),
-        (("roles", 1, "--kind", "event", "event:six open"), "name none"),
+        (("roles", 1, "--kind", "event", "event:six open"), "do not name a target"),
         (("roles", 1, "-o", "no/such/roles.csv"), "cannot write no/such/roles.csv"),
         (("triage", 99), "no campaign 99"),
         (("run", "files.py", "--avoid", "deadbeef"), "takes a fault's id or 'known'"),

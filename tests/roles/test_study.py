@@ -115,7 +115,7 @@ def test_faults_have_roles_effects_and_hits_like_other_targets(study):
 
 def test_a_campaign_with_everything_always_on_says_what_to_run_instead():
     store = open_store(":memory:")
-    study = Study(store, [record(store, SPACE, "default", 20, 1)])
+    study = Study(store, [record(store, SPACE, "all-on", 20, 1)])
     with pytest.raises(UserError, match="all features were always on"):
         study.require_variation()
 

@@ -6,22 +6,17 @@ import random
 
 import pytest
 
-from swarmtest import (
-    Choice,
+from swarmtest import Choice, Flag, Integer, Test, UserError, open_store
+from swarmtest.search import (
     Exploration,
-    Flag,
     HillClimbing,
-    Integer,
     Search,
     SearchSpace,
-    Test,
-    UserError,
     best_sequence,
     collapsed,
     compare_engines,
     correlations,
     export_exploration,
-    open_store,
     replay_space,
 )
 from swarmtest.search.exploration import random_sequence

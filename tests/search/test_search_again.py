@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from swarmtest import Integer, Search, SearchSpace, Test, open_store
+from swarmtest import Integer, Test, open_store
+from swarmtest.search import Search, SearchSpace
 
 HARNESS = """
 def sell(threads, loud, seed):

@@ -8,31 +8,33 @@ import time
 import pytest
 
 from swarmtest import (
-    AfterRuns,
-    AfterSeconds,
     Choice,
-    CommandExecutor,
-    ComposedExecutor,
     Fault,
     Feature,
     Flag,
-    FunctionExecutor,
     Integer,
     Machine,
-    PytestExecutor,
-    RepeatedExecutor,
     Result,
-    SearchSpace,
-    SubjectExecutor,
     Test,
-    TimedExecutor,
     UserError,
     Verdict,
+    action,
+    integers,
+)
+from swarmtest.search import (
+    AfterRuns,
+    AfterSeconds,
+    CommandExecutor,
+    ComposedExecutor,
+    FunctionExecutor,
+    PytestExecutor,
+    RepeatedExecutor,
+    SearchSpace,
+    SubjectExecutor,
+    TimedExecutor,
     WhenFailed,
     WhenSaturated,
-    action,
     collect_pytest,
-    integers,
 )
 from swarmtest.search.results import status_of
 

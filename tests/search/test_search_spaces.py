@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swarmtest import Choice, Feature, Flag, Integer, SearchSpace, Space, Test, UserError
+from swarmtest import Choice, Feature, Flag, Integer, Space, Test, UserError
+from swarmtest.search import SearchSpace
 from swarmtest.search.space import (
     digits_of,
     is_allowed,

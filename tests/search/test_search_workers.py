@@ -7,20 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from swarmtest import (
+from swarmtest import Integer, Result, Test, UserError, Verdict, open_store
+from swarmtest.search import (
     AfterRuns,
     Exploration,
     FunctionExecutor,
-    Integer,
     RepeatedExecutor,
-    Result,
     Search,
     SearchSpace,
-    Test,
-    UserError,
-    Verdict,
     WhenSaturated,
-    open_store,
 )
 
 

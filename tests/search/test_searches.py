@@ -2,23 +2,16 @@
 
 import pytest
 
-from swarmtest import (
+from swarmtest import Choice, Feature, Integer, Result, Test, UserError, Verdict, open_store
+from swarmtest.roles import Study
+from swarmtest.search import (
     AfterRuns,
-    Choice,
     Exploration,
-    Feature,
     FunctionExecutor,
-    Integer,
     RepeatedExecutor,
-    Result,
     Search,
     SearchSpace,
-    Study,
-    Test,
     TimedExecutor,
-    UserError,
-    Verdict,
-    open_store,
     repeat_search,
 )
 from swarmtest.search.engine_comparison import summaries

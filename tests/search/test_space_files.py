@@ -2,10 +2,12 @@
 
 import pytest
 
-from swarmtest import Search, UserError, load_space
+from swarmtest import UserError
+from swarmtest.search import Search, load_space
 
 HARNESS = """
-from swarmtest import Integer, SearchSpace, Test
+from swarmtest import Integer, Test
+from swarmtest.search import SearchSpace
 
 def sell(threads, noise, halt=False):
     assert threads < 4 or noise != "sleep", "oversold"

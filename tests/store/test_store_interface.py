@@ -6,7 +6,6 @@ import struct
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 from installed_packages import install
 from store_examples import CAMPAIGN, fault, trial, trials
 
-from swarmtest.compare.repeated_runs import command_for_the_rest
+from swarmtest.compare.command import command_for_the_rest
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import pack_hits, unpack_hits
 from swarmtest.store import open_store
@@ -183,8 +182,7 @@ def test_the_schema_is_not_for_libpq() -> None:
 
 def test_the_command_for_the_rest_of_a_comparison_has_no_password() -> None:
     words = ["compare", "stack.py", "--store", "postgresql://ann:secret@host/db", "--runs=2"]
-    plan = SimpleNamespace(options={"go_on": False, "seed": "random"}, seeds=range(7, 9))
-    rest = command_for_the_rest(words, plan)  # type: ignore[arg-type]
+    rest = command_for_the_rest(words, {"go_on": False, "seed": "random"}, seed=7)
     assert rest == (
         "swarmtest compare stack.py --store postgresql://ann@host/db --runs=2 --continue --seed 7"
     )

@@ -6,18 +6,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from swarmtest import (
-    Coin,
-    CoinByTime,
-    Feature,
-    Result,
-    Space,
-    Stream,
-    UserError,
-    Verdict,
-    parse_strategy,
-)
+from swarmtest import Feature, Result, Space, UserError, Verdict
 from swarmtest.core.seeds import key_of, named_of_trials
+from swarmtest.strategies import Coin, CoinByTime, Stream, parse_strategy
 
 NINE = Space([f"f{i}" for i in range(9)])
 

@@ -4,18 +4,8 @@ from itertools import combinations, product
 
 import pytest
 
-from swarmtest import (
-    Covering,
-    Feature,
-    Flag,
-    Space,
-    Stream,
-    UserError,
-    at_least_one_of,
-    excludes,
-    parse_strategy,
-    requires,
-)
+from swarmtest import Feature, Flag, Space, UserError, at_least_one_of, excludes, requires
+from swarmtest.strategies import Covering, Stream, parse_strategy
 
 
 def one_cycle(strategy, space, seed=0):

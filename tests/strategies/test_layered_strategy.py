@@ -5,7 +5,8 @@ from collections import Counter
 
 import pytest
 
-from swarmtest import Feature, Layered, Space, Stream, at_least_one_of
+from swarmtest import Feature, Space, at_least_one_of
+from swarmtest.strategies import Layered, Stream
 from swarmtest.strategies.layered import FAMILIES, FLOOR, settled
 
 TRIALS = 4000

@@ -1,5 +1,6 @@
 """Strategies by name, with parameters; and a strategy of one's own in ten lines."""
 
+import re
 import subprocess
 import sys
 from textwrap import dedent
@@ -7,19 +8,17 @@ from textwrap import dedent
 import pytest
 from installed_packages import install
 
-from swarmtest import (
-    Campaign,
+import swarmtest
+from swarmtest import Campaign, Configuration, Space, Strategy, UserError
+from swarmtest.core.strategy_names import current_strategy_text
+from swarmtest.strategies import (
     Coin,
     CoinByTime,
-    Configuration,
     Covering,
     Layered,
     LearningStrategy,
     Proposal,
-    Space,
-    Strategy,
     Stream,
-    UserError,
     parse_strategy,
     strategy_names,
     strategy_text,
@@ -49,7 +48,7 @@ def own(tmp_path):
             '''
             from dataclasses import dataclass
 
-            from swarmtest import Proposal
+            from swarmtest.strategies import Proposal
 
 
             class OnlyOne:
@@ -112,10 +111,10 @@ def own(tmp_path):
 def test_the_names_are_those_of_the_documentation():
     assert strategy_names() == [
         "activation",
+        "all-on",
         "coin",
         "complete",
         "covering",
-        "default",
         "layered",
         "mixture",
         "sized",
@@ -126,6 +125,37 @@ def test_the_names_are_those_of_the_documentation():
 def test_every_strategy_is_described_in_a_line(name):
     described = {n: text for n, _, text in describe_strategies()}
     assert described[name].endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("old", "now"),
+    [
+        (" default ", "all-on"),
+        ("mixture:default=0.1,coin(p=0.3)=0.9", "mixture:all-on=0.1,coin(p=0.3)=0.9"),
+        ("mixture(default=1, mixture(coin=1, default=1)=1)",
+         "mixture:all-on=0.5,mixture(coin=0.5,all-on=0.5)=0.5"),
+    ],
+)  # fmt: skip
+def test_the_old_name_of_a_strategy_is_accepted(old, now):
+    assert strategy_text(parse_strategy(old)) == now
+
+
+def test_the_old_name_of_the_class_is_accepted():
+    assert swarmtest.Default is swarmtest.AllOn
+    assert isinstance(parse_strategy("default"), swarmtest.AllOn)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mine.py:Mine:default=3",
+        "mixture:mine.py:Mine(default=3)=1,coin=1",
+        "default.py:Mine",
+        "coin",
+    ],
+)
+def test_only_names_of_strategies_are_replaced(text):
+    assert current_strategy_text(text) == text
 
 
 def test_parameters_follow_a_colon_or_stand_in_parentheses():
@@ -149,7 +179,7 @@ def test_parameters_get_the_type_of_their_defaults():
 @pytest.mark.parametrize(
     "text",
     [
-        "default",
+        "all-on",
         "coin",
         "coin:p=0.3",
         "coin:p=random",
@@ -166,7 +196,7 @@ def test_parameters_get_the_type_of_their_defaults():
         "activation:renormalise=True",
         "layered",
         "layered:renormalise=False",
-        "mixture:default=0.1,coin(p=0.3)=0.9",
+        "mixture:all-on=0.1,coin(p=0.3)=0.9",
     ],
 )
 def test_the_text_of_a_strategy_names_it_again(text):
@@ -183,7 +213,7 @@ def test_the_text_of_a_strategy_names_it_again(text):
     [
         ("cion", "unknown strategy 'cion'; did you mean 'coin'?"),
         ("cion:p=0.3", "did you mean 'coin'?"),
-        ("xyzzy", "known: activation, coin"),
+        ("xyzzy", "known: activation, all-on, coin"),
         ("", "unknown strategy"),
         ("coin:q=0.3", "strategy 'coin' has no parameter 'q'"),
         ("covering:fil=coin", "did you mean 'fill'?"),
@@ -191,7 +221,7 @@ def test_the_text_of_a_strategy_names_it_again(text):
         ("coin:0.3", "NAME=VALUE"),
         ("sized:low=few", "low is a number, not 'few'"),
         ("activation:renormalise=perhaps", "renormalise is yes or no, not 'perhaps'"),
-        ("default:p=1", "no parameter 'p'"),
+        ("all-on:p=1", "no parameter 'p'"),
         ("coin(p=0.3", "coin"),
         ("coin:p=0.3)", "coin"),
         ("coin:p=(0.3", "coin"),
@@ -241,7 +271,7 @@ def test_only_a_strategy_with_tell_learns(own):
 
 
 def test_a_strategy_of_ones_own_can_be_in_a_mixture(own):
-    mixture = parse_strategy(f"mixture:{own}:OnlyOne(name=pop)=0.5,default=0.5")
+    mixture = parse_strategy(f"mixture:{own}:OnlyOne(name=pop)=0.5,all-on=0.5")
     asked = [mixture.ask(SPACE, trial, Stream(0, trial)) for trial in range(20)]
     assert all(isinstance(q, Proposal) for q in asked)
     assert {str(q.configuration) for q in asked} == {"-push pop -add", "push pop add"}
@@ -276,7 +306,8 @@ def test_the_stored_text_of_ones_own_strategy_is_enough_to_resume_in_another_pro
     resume = dedent(
         """
         import sys
-        from swarmtest import Space, Stream, parse_strategy
+        from swarmtest import Space
+        from swarmtest.strategies import Stream, parse_strategy
         answer = parse_strategy(sys.argv[1]).ask(Space(["push", "pop", "add"]), 0, Stream())
         print(getattr(answer, "configuration", answer))
         """
@@ -293,7 +324,7 @@ def test_the_stored_text_of_ones_own_strategy_is_enough_to_resume_in_another_pro
 
 
 def test_the_text_of_a_mixture_with_ones_own_strategy_names_it_again(own):
-    mixture = parse_strategy(f"mixture:{own}:Leaning(heavy=pop)=0.5,default=0.5")
+    mixture = parse_strategy(f"mixture:{own}:Leaning(heavy=pop)=0.5,all-on=0.5")
     again = parse_strategy(strategy_text(mixture))
     asked = [
         [m.ask(SPACE, t, Stream(0, t)).configuration for t in range(20)] for m in (mixture, again)
@@ -352,17 +383,56 @@ class Askable:
     ask = "configuration"
 
 
+class Wishful:
+    wants = frozenset({"event:full"})
+
+    def ask(self, space, trial, rng):
+        return space.default()
+
+
+WRITE_ASK = re.escape(
+    "write def ask(self, space, trial, rng), which returns a Proposal or a configuration"
+)
+
+
 @pytest.mark.parametrize(
     ("strategy", "message"),
     [
-        (Deaf(), r"^'Deaf' is not a strategy: it has no method ask\(space, trial, rng\)$"),
-        (Askable(), r"^'Askable' is not a strategy: it has no method ask\(space, trial, rng\)$"),
+        (Deaf(), rf"^Deaf: an incomplete strategy, it has no method ask: {WRITE_ASK}$"),
+        (Askable(), rf"^Askable: an incomplete strategy, it has no method ask: {WRITE_ASK}$"),
+        (
+            Wishful(),
+            r"^Wishful: an incomplete strategy, it has no method tell: write def tell\(self",
+        ),
         (Coin, r"^'Coin' is a class: write Coin\(\) for a strategy of its kind$"),
     ],
 )
 def test_a_campaign_says_what_its_strategy_lacks(strategy, message):
     with pytest.raises(UserError, match=message):
         Campaign("examples/stack.py", strategy, 10, store=":memory:")
+
+
+def test_a_class_that_derives_from_strategy_and_lacks_a_method_is_told_which(tmp_path):
+    (tmp_path / "unfinished.py").write_text(
+        dedent(
+            """
+            from swarmtest import Strategy
+            from swarmtest.strategies import LearningStrategy
+
+            class Mute(Strategy):
+                def asks(self, space, trial, rng):
+                    return space.default()
+
+            class Deaf(LearningStrategy):
+                def ask(self, space, trial, rng):
+                    return space.default()
+            """
+        )
+    )
+    with pytest.raises(UserError, match=f":Mute: an incomplete .* no method ask: {WRITE_ASK}$"):
+        parse_strategy(f"{tmp_path / 'unfinished.py'}:Mute")
+    with pytest.raises(UserError, match=r":Deaf: an incomplete .* no method tell: write def tell"):
+        parse_strategy(f"{tmp_path / 'unfinished.py'}:Deaf")
 
 
 def test_a_name_that_is_not_of_a_class_is_no_strategy(tmp_path):

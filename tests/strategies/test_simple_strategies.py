@@ -1,4 +1,4 @@
-"""default, sized, complete and activation: strategies that need no table and keep no memory."""
+"""all-on, sized, complete and activation: strategies that need no table and keep no memory."""
 
 import math
 from collections import Counter, defaultdict
@@ -6,17 +6,13 @@ from collections import Counter, defaultdict
 import numpy as np
 import pytest
 
-from swarmtest import (
+from swarmtest import Feature, Flag, Space, UserError, at_least_one_of
+from swarmtest.strategies import (
     Activation,
     Complete,
     Default,
-    Feature,
-    Flag,
     Sized,
-    Space,
     Stream,
-    UserError,
-    at_least_one_of,
     parse_strategy,
     strategy_names,
 )
@@ -40,18 +36,18 @@ def five_sigma(p, trials):
     return 5 * math.sqrt(p * (1 - p) / trials)
 
 
-def test_default_has_every_feature_in_every_test():
+def test_all_on_has_every_feature_in_every_test():
     proposals = asked(Default(), SIX, 10)
     assert {q.configuration for q in proposals} == {SIX.default()}
     assert proposals[0].propensities == (1.0,)
 
 
-def test_default_draws_the_settings():
+def test_all_on_draws_the_settings():
     space = Space(["write", Flag("fsync")])
     assert {q.configuration["fsync"] for q in asked(Default(), space, 30)} == {False, True}
 
 
-def test_default_says_so_when_not_all_features_go_together():
+def test_all_on_says_so_when_not_all_features_go_together():
     with pytest.raises(UserError, match="'pipe' excludes 'open'"):
         Default().ask(FILES, 0, Stream())
 
@@ -84,7 +80,7 @@ def test_sized_logs_the_odds_of_a_feature_given_the_others():
         assert proposal.origin == f"size {size}"
 
 
-EVERY_WAY = [n for n in strategy_names() if n not in ("mixture", "default", "covering")]
+EVERY_WAY = [n for n in strategy_names() if n not in ("mixture", "all-on", "covering")]
 
 
 @pytest.mark.parametrize("name", [*EVERY_WAY, "coin:p=random", "coin:p=0.2", "sized:low=2"])
@@ -197,9 +193,9 @@ def test_every_strategy_can_be_asked_for_a_single_feature(name):
 
 
 @pytest.mark.parametrize("name", strategy_names())
-def test_every_strategy_but_default_keeps_the_constraints(name):
+def test_every_strategy_but_all_on_keeps_the_constraints(name):
     text = "mixture:coin=0.5,sized=0.5" if name == "mixture" else name
-    if name != "default":
+    if name != "all-on":
         for proposal in asked(parse_strategy(text), FILES, 150):
             assert not FILES.violated(proposal.configuration.bits)
 

@@ -9,8 +9,9 @@ import textwrap
 
 import pytest
 
-from swarmtest import MachineSubject, UserError
+from swarmtest import UserError
 from swarmtest.languages.user_objects import load_object
+from swarmtest.subjects import MachineSubject
 from swarmtest.subjects.api import api_machine
 
 CODE = '''

@@ -12,7 +12,6 @@ from swarmtest import (
     Flag,
     Integer,
     Machine,
-    MachineSubject,
     Pool,
     UserError,
     Verdict,
@@ -23,6 +22,7 @@ from swarmtest import (
     just,
     text,
 )
+from swarmtest.subjects import MachineSubject
 
 
 def run(machine, features=None, seed=1, steps=None, **settings):

@@ -16,8 +16,6 @@ from hypothesis import strategies as st
 
 from swarmtest import (
     Machine,
-    MachineSubject,
-    MachineTest,
     Pool,
     Verdict,
     action,
@@ -29,6 +27,7 @@ from swarmtest import (
     tuples,
 )
 from swarmtest.languages.user_objects import load_object
+from swarmtest.subjects import MachineSubject, MachineTest
 
 HEAD = """
 import enum

@@ -297,6 +297,20 @@ def test_a_subject_is_found_by_the_name_of_an_entry_point(tmp_path, swarmtest):
     assert "the till is full" in done.stdout
 
 
+def test_coverage_of_an_entry_point_is_that_of_the_package_behind_it(tmp_path, monkeypatch):
+    site, project = tmp_path / "site-packages", tmp_path / "project"
+    for folder in (site, project):
+        folder.mkdir()
+    install(site, "swarmtest.subjects", "corner-shop = tills_of_shops:Till", tills_of_shops=TILL)
+    monkeypatch.chdir(project)
+    monkeypatch.syspath_prepend(site)
+    monkeypatch.setenv("PYTHONPATH", str(site))
+    with open_store(":memory:") as store:
+        Campaign("corner-shop", "coin", 20, workers=1, store=store, coverage="line").run()
+        reached = {target.function for target in store.targets().values() if target.kind == "line"}
+    assert "Till.run" in reached
+
+
 def test_a_name_that_nobody_offers_is_a_missing_module(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match="no module named 'corner-shop'"):

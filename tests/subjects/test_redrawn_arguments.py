@@ -1,4 +1,4 @@
-"""Arguments that no saved test can hold are drawn again, from the trial's configuration and seed."""
+"""Arguments that no saved test can hold are drawn again, from the trial's seed."""
 
 from __future__ import annotations
 

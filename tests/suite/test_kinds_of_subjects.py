@@ -61,7 +61,7 @@ def test_a_test_that_ends_its_process_does_not_end_pytest(deadly: Workplace) -> 
 def test_a_file_of_somebody_else_is_overwritten_only_by_force(deadly: Workplace) -> None:
     deadly.write("tests/test_mine.py", "# mine\n")
     error = deadly.swarmtest("suite", "-o", "tests/test_mine.py", status=2)
-    assert "--force overwrites it" in error
+    assert "use --force to overwrite it" in error
     assert (deadly.path / "tests/test_mine.py").read_text() == "# mine\n"
     deadly.swarmtest("suite", "-o", "tests/test_mine.py", "--force", "--faults", "none")
     assert "made by swarmtest" in (deadly.path / "tests/test_mine.py").read_text()
@@ -129,7 +129,7 @@ def run(text):
 """
 CALCULATIONS = """
 from calculator import run
-from swarmtest import GrammarSubject
+from swarmtest.subjects import GrammarSubject
 
 GRAMMAR = '''
 ?start: start "*" NUMBER -> times | start "/" NUMBER -> by | NUMBER -> number
@@ -230,7 +230,7 @@ def test_tests_that_do_not_end_as_they_did_are_not_taken(workplace: Workplace) -
     workplace.run("flaky.py", "--tests", "20")
     workplace.write("broken", "")
     error = workplace.swarmtest("suite", status=2)
-    assert "no test can be taken: passed in the campaign, and shows fault" in error
+    assert "no test can be used: passed in the campaign, and shows fault" in error
 
 
 def test_other_features_are_told(workplace: Workplace) -> None:

@@ -124,7 +124,7 @@ def test_what_is_asked_for_and_not_there_is_told(shop: Workplace) -> None:
         (["--keep-parts", "-3"], "--keep-parts is a percentage above 0, up to 100, not -3"),
         (["-o", "nowhere/test_x.py"], "nowhere/test_x.py: there is no directory nowhere"),
         (["-o", "tests/test_x.txt"], "tests/test_x.txt: a suite is a Python file (.py)"),
-        (["-o", "shop.py"], "shop.py was not made by `swarmtest suite`: --force"),
+        (["-o", "shop.py"], "shop.py was not made by `swarmtest suite`: use --force"),
         (["9"], "no campaign 9"),
         (["--time", "0s"], "'0s' is not a duration above 0"),
         (["--method", "magic"], "'magic' is not one of 'exact', 'greedy'"),

@@ -65,7 +65,7 @@ def pull_request() -> FocusOutcome:
                 n,
                 function="Cart.refund",
                 **counts(0, 0, 0),
-                stand_in="line shop/cart.py:36, which comes before it",
+                proxy="line shop/cart.py:36, which comes before it",
             )
             for n in (40, 41)
         ),
@@ -73,7 +73,7 @@ def pull_request() -> FocusOutcome:
             44,
             function="Cart.refund",
             **counts(88, 0, 0),
-            stand_in="line shop/cart.py:36, which comes before it",
+            proxy="line shop/cart.py:36, which comes before it",
         ),
         line(
             52, function="Cart.clear", **counts(1100, 801, 99), dropped="hit by 89% of tests anyway"
@@ -122,7 +122,7 @@ def pull_request() -> FocusOutcome:
 def saying(text: str) -> FocusOutcome:
     """An outcome in which random tests put the same text wherever they can."""
     targets = (
-        line(3, text, function=text, stand_in=text, mapped=text, ways=2, **counts(5, 1, 0)),
+        line(3, text, function=text, proxy=text, mapped=text, ways=2, **counts(5, 1, 0)),
         line(4, text, function=text, **counts(0, 0, 0)),
         line(5, text, dropped=text, **counts(900, 800, 90)),
         FocusedTarget(f"event:{text}", **counts(30, 0, 0), configurations=1, ways=1),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from swarmtest.coverage.native.program import Run
+from swarmtest.coverage.native.program import ProgramRun
 
 PACKAGES = {
     "gcc": "gcc",
@@ -59,7 +59,7 @@ def need(*tools: str) -> None:
             pytest.skip(f"{tool} is not installed: apt-get install {PACKAGES[tool]}")
 
 
-def lines(run: Run) -> set[int]:
+def lines(run: ProgramRun) -> set[int]:
     """The lines that a run reached."""
     assert run.hits is not None, run.missing
     return {target.line for target in run.hits.targets()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from swarmtest.subjects.grammar.model import Grammar, Ref, Repeat, base_of
+from swarmtest.subjects.grammar.model import Grammar, Repeat, RuleReference, base_of
 
 TOKENS = ['"a"', '"b"', '"("', '")"', "WORD"]
 RULES = ["start", "p", "q"]
@@ -38,7 +38,7 @@ def finished_rules(grammar: Grammar, on: set[str]) -> set[int]:
             if alternative.feature and alternative.feature not in on:
                 continue
             needed = [base_of(i) for i in alternative.items if not _may_be_left_out(i)]
-            if all(base.rule in finished for base in needed if isinstance(base, Ref)):
+            if all(base.rule in finished for base in needed if isinstance(base, RuleReference)):
                 finished.add(alternative.rule)
         if len(finished) == before:
             return finished
@@ -55,18 +55,22 @@ def possible_features(grammar: Grammar, on: set[str]) -> set[str]:
             if alternative.feature and alternative.feature not in on:
                 continue
             needed = [base_of(i) for i in alternative.items if not _may_be_left_out(i)]
-            if any(base.rule not in finished for base in needed if isinstance(base, Ref)):
+            if any(base.rule not in finished for base in needed if isinstance(base, RuleReference)):
                 continue
             found |= {alternative.feature} - {""}
             for item in alternative.items:
                 base = base_of(item)
                 if isinstance(item, Repeat) and item.feature:
                     if item.feature not in on or (
-                        isinstance(base, Ref) and base.rule not in finished
+                        isinstance(base, RuleReference) and base.rule not in finished
                     ):
                         continue
                     found.add(item.feature)
-                if isinstance(base, Ref) and base.rule in finished and base.rule not in reached:
+                if (
+                    isinstance(base, RuleReference)
+                    and base.rule in finished
+                    and base.rule not in reached
+                ):
                     reached.add(base.rule)
                     waiting.append(base.rule)
     return found

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import scipy
 
-from swarmtest import Space, Stream, open_store, parse_strategy
-from swarmtest.analysis.cells import Cells
+from swarmtest import Space, open_store
 from swarmtest.analysis.intervals import wilson_interval
+from swarmtest.analysis.role_cells import RoleCells
 from swarmtest.core.configuration import unpack_weights
 from swarmtest.core.sampling import Proposal
 from swarmtest.core.seeds import trial_key
@@ -26,6 +26,7 @@ from swarmtest.roles.roles import RoleTable
 from swarmtest.roles.study import Study
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord, TrialRecord, pack_counts, pack_floats
+from swarmtest.strategies import Stream, parse_strategy
 
 Array = np.ndarray[Any, Any]
 Truth = Callable[[Array], Array]
@@ -127,7 +128,7 @@ def naive_table(study: Study, kind: str = "event") -> RoleTable:
         tuple(targets),
         evidence.features,
         hits.astype(int),
-        Cells(informative, hit.T @ enabled, bases, np.ones(bases.shape, bool)),
+        RoleCells(informative, hit.T @ enabled, bases, np.ones(bases.shape, bool)),
     )
 
 

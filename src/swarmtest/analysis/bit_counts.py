@@ -3,7 +3,7 @@
 Whether a test had a feature or hit a target is one bit. `Bits` holds a row of bits for each test,
 so a million tests x 300 features take 40 MB.
 
-- For targets that few tests hit, `turn` sorts the hits of a block of tests by target, and
+- For targets that few tests hit, `transpose` sorts the hits of a block of tests by target, and
   `add_rows` adds up, for each target, the rows of bits of the tests that hit it. A sum of bits is
   bit-sliced: word k of a counter holds bit k of 64 counts, so adding a row of 64 columns takes a
   few ANDs and XORs, and eight rows are added at a time.
@@ -138,38 +138,40 @@ class Bits:
         return bits
 
 
-class Compiled(NamedTuple):
+class CompiledLoops(NamedTuple):
     """The loops in machine code."""
 
-    turn: Callable[[Numbers, Numbers, Numbers, Numbers], None]
+    transpose: Callable[[Numbers, Numbers, Numbers, Numbers], None]
     add_rows: Callable[[Numbers, Numbers, Numbers, Numbers, Numbers], None]
     add_values: Callable[[Numbers, Numbers, Numbers, Numbers], None]
     cooccurrence: Callable[[Words, Words, Counts], None]
 
 
-def machine_code(bits: int) -> Compiled | None:
+def compiled_loops(bits: int) -> CompiledLoops | None:
     """Return the compiled loops if this many bits are worth it and numba is installed."""
     if bits < _WORTH_COMPILING and not _compiled.cache_info().currsize:
         return None
     return _compiled()
 
 
-def turn(columns: Numbers, lengths: Numbers, targets: int, work: int) -> tuple[Numbers, Numbers]:
+def transpose(
+    columns: Numbers, lengths: Numbers, targets: int, work: int
+) -> tuple[Numbers, Numbers]:
     """Return, for each target, the tests that hit it, from the targets that each test hit.
 
     `columns` has the targets of the first test, then those of the second, and so on; `lengths` says
     how many each test has. The result is where the tests of each target start, and the tests.
 
-    >>> starts, tests = turn(np.array([2, 0, 2], np.int32), np.array([1, 2]), 3, 0)
+    >>> starts, tests = transpose(np.array([2, 0, 2], np.int32), np.array([1, 2]), 3, 0)
     >>> starts.tolist(), tests.tolist()
     ([0, 1, 1, 3], [1, 0, 1])
     """
     starts = np.zeros(targets + 1, np.int64)
     np.cumsum(np.bincount(columns, minlength=targets), out=starts[1:])
-    compiled = machine_code(work)
+    compiled = compiled_loops(work)
     if compiled is not None:
         tests = np.empty(len(columns), np.uint16)
-        compiled.turn(columns, lengths, starts[:-1].copy(), tests)
+        compiled.transpose(columns, lengths, starts[:-1].copy(), tests)
         return starts, tests
     numbers = np.repeat(np.arange(len(lengths), dtype=np.uint16), lengths)
     return starts, numbers[np.argsort(columns, kind="stable")]
@@ -187,7 +189,7 @@ def add_rows(
     [[2, 1, 0]]
     """
     lengths = starts[chosen + 1] - starts[chosen]
-    compiled = machine_code(int(lengths.sum()) * counts.shape[1])
+    compiled = compiled_loops(int(lengths.sum()) * counts.shape[1])
     if compiled is not None:
         compiled.add_rows(starts, tests, chosen, rows, counts)
         return
@@ -203,7 +205,7 @@ def add_values(starts: Numbers, tests: Numbers, values: Numbers, sums: Numbers) 
     >>> sums.tolist()
     [[0.75, 1.0]]
     """
-    compiled = machine_code(len(tests) * sums.shape[1])
+    compiled = compiled_loops(len(tests) * sums.shape[1])
     if compiled is not None:
         compiled.add_values(starts, tests, values, sums)
         return
@@ -253,7 +255,7 @@ def cooccurrence(targets: Words, features: Words) -> Counts:
     distinct, position = distinct_columns(targets)
     counts = np.empty((len(distinct), len(features)), np.int64)
     words = len(distinct) * features.size
-    # Not `machine_code`: even if numba runs already, compiling this loop takes some time.
+    # Not `compiled_loops`: even if numba runs already, compiling this loop takes some time.
     compiled = _compiled() if words * _BITS_PER_WORD >= _WORTH_COMPILING else None
     count = _count_in_numpy if compiled is None else compiled.cooccurrence
     count(distinct, features, counts)
@@ -283,16 +285,16 @@ def _count_in_numpy(targets: Words, features: Words, counts: Counts) -> None:
 
 
 @functools.cache
-def _compiled() -> Compiled | None:
+def _compiled() -> CompiledLoops | None:
     """Return the loops in machine code; None without numba."""
     try:
         from numba import njit
     except ImportError:
         return None
-    return Compiled(njit(_turn), njit(_add_rows), njit(_add_values), njit(_cooccurrence))
+    return CompiledLoops(njit(_transpose), njit(_add_rows), njit(_add_values), njit(_cooccurrence))
 
 
-def _turn(columns: Any, lengths: Any, places: Any, tests: Any) -> None:
+def _transpose(columns: Any, lengths: Any, places: Any, tests: Any) -> None:
     at = 0
     for test in range(len(lengths)):
         for _ in range(lengths[test]):

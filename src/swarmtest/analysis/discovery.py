@@ -24,10 +24,10 @@ from swarmtest.store.records import TrialRecord
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundTarget:
     """One target (a fault is one too): how many tests hit it, and which was the first.
 
-    >>> Found(Target("event", "full"), hits=3, first=17).hits
+    >>> FoundTarget(Target("event", "full"), hits=3, first=17).hits
     3
     """
 
@@ -48,7 +48,7 @@ class Discovery:
     """CPU time of all tests so far, after each test."""
     steps: npt.NDArray[np.int64]
     """Steps of all tests so far, after each test."""
-    found: tuple[Found, ...]
+    found: tuple[FoundTarget, ...]
     """Targets in order of discovery. A fault is ``Target("fault", id, detail=signature)``."""
     missing: int
     """How many tests have unknown coverage."""
@@ -58,7 +58,7 @@ class Discovery:
         """Return how many tests there are."""
         return len(self.cpu_seconds)
 
-    def of_kind(self, kind: str) -> list[Found]:
+    def of_kind(self, kind: str) -> list[FoundTarget]:
         """Return the targets found of one kind: ``fault``, ``line``, ``event``, ..."""
         return [found for found in self.found if found.target.kind == kind]
 
@@ -153,14 +153,14 @@ class _Scan:
         if not targets:
             targets.update(store.targets(reached))
         found = [
-            Found(targets[id], hits, first)
+            FoundTarget(targets[id], hits, first)
             for id, hits, first in zip(
                 reached, self._hits[reached].tolist(), self._first[reached].tolist(), strict=True
             )
             if id in targets
         ]
         found += [
-            Found(Target("fault", id, detail=signatures.get(id, "")), count, first)
+            FoundTarget(Target("fault", id, detail=signatures.get(id, "")), count, first)
             for id, (first, count) in self._faults.items()
         ]
         found.sort(key=lambda item: (item.first, item.target))

@@ -10,7 +10,7 @@ probability that the feature is included, given which of the others are (see
    moment of the toss, which depend on the features tossed before but not on those tossed after, so
    they are estimated from the tests themselves.
 3. Nothing was logged in a whole campaign (a strategy of the user's own). Then the odds are
-   estimated too, and `Chances.notes` says so.
+   estimated too, and `Propensities.notes` says so.
 
 A test in which a feature had no choice (0 or 1), or without odds in a campaign that logs them, says
 nothing about that feature and is left out of its count: its chance is NaN.
@@ -52,10 +52,10 @@ _NUMBER = re.compile(r" \d+$")
 
 
 @dataclass(frozen=True)
-class Chances:
+class Propensities:
     """How likely features were, and what that means for all tests together."""
 
-    values: ChanceRows
+    values: PropensityRows
     same_seed: int
     """The largest number of campaigns with information that share a seed.
 
@@ -74,7 +74,7 @@ class Chances:
 
 
 @dataclass(frozen=True)
-class ChanceRows:
+class PropensityRows:
     """Tests by features: the probability that a feature is included, or NaN if it says nothing.
 
     It is read like an array, some rows or one column at a time: most strategies have few different
@@ -87,7 +87,7 @@ class ChanceRows:
     """Which of these rows each test has."""
     silenced: Bools
     """Tests that do not count."""
-    estimates: Estimates | None = None
+    estimates: PropensityEstimates | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -110,7 +110,7 @@ class ChanceRows:
         return self[:].astype(dtype or np.float32, copy=False)
 
 
-def chances(evidence: Evidence) -> Chances:
+def propensities_of(evidence: Evidence) -> Propensities:
     """Return the base rate of every feature in every test."""
     notes = []
     if evidence.invalid:
@@ -146,7 +146,7 @@ def chances(evidence: Evidence) -> Chances:
                 f"campaign {campaign}: constraints tie {len(tied)} features to others; their base "
                 "rates are estimated from the tests"
             )
-    values = ChanceRows(
+    values = PropensityRows(
         evidence.odds,
         evidence.odds_row,
         _beyond_the_fewest(evidence),
@@ -160,7 +160,7 @@ def chances(evidence: Evidence) -> Chances:
             f"{same_seed} of these campaigns share a seed, so their tests are not independent, and "
             f"{same_seed} hits count as one: run with another --seed"
         )
-    return Chances(values, same_seed, tuple(notes), telling)
+    return Propensities(values, same_seed, tuple(notes), telling)
 
 
 def _beyond_the_fewest(evidence: Evidence) -> Bools:
@@ -240,7 +240,7 @@ def _bit_numbers(mask: int) -> list[int]:
 
 
 @dataclass(frozen=True)
-class Estimates:
+class PropensityEstimates:
     """Odds that replace the logged ones, for some tests and some features."""
 
     features: list[int]
@@ -261,7 +261,7 @@ class Estimates:
 
 def estimates_of(
     evidence: Evidence, parts: Sequence[tuple[npt.NDArray[np.intp], Space, list[int]]]
-) -> Estimates:
+) -> PropensityEstimates:
     """Return estimates for the tests of several campaigns.
 
     `parts` has, for each campaign, its tests, their space, and the features to estimate.
@@ -278,7 +278,7 @@ def estimates_of(
         columns = [features.index(feature) for feature in estimated]
         _estimate(evidence, tests, space, estimated, odds, columns)
         at += len(tests)
-    return Estimates(features, row, values)
+    return PropensityEstimates(features, row, values)
 
 
 def _estimate(

@@ -3,16 +3,16 @@
 `read_evidence` reads them. What stays in memory is packed: a bit per test and feature for what was
 enabled, usually a byte for how often it was used, and some 50 bytes per test. What tests *hit* may
 be thousands of targets per test, so it is read again from the store when it is counted (see
-`swarmtest.analysis.hit_columns`).
+`swarmtest.analysis.role_cells`).
 
 An invalid test counts as one that hit nothing: a feature that makes tests invalid does keep them
 from hitting anything.
 
-`Likeness` finds, while tests stream by, which targets are hit by the same tests. Comparing columns
-would need all of them. Instead every test has a random number of 128 bits, and a target has the sum
-of the numbers of the tests that hit it. Targets hit by the same tests have the same sum, and other
-targets have equal sums only once in 2^128 times. In real programs most targets belong to such a
-class (the lines of a block), and counting once for a whole class is many times faster.
+`TargetClasses` finds, while tests stream by, which targets are hit by the same tests. Comparing
+columns would need all of them. Instead every test has a random number of 128 bits, and a target has
+the sum of the numbers of the tests that hit it. Targets hit by the same tests have the same sum,
+and other targets have equal sums only once in 2^128 times. In real programs most targets belong to
+such a class (the lines of a block), and counting once for a whole class is many times faster.
 """
 
 from __future__ import annotations
@@ -96,11 +96,11 @@ class Evidence:
     signatures: tuple[str, ...]
     fault: npt.NDArray[np.int32]
     """Index into `fault_ids`, one per test; -1 if it passed."""
-    known: Bools
+    hits_known: Bools
     """Whether a test's hits are known."""
     reached: BitMap
     """The store's ids of all targets that some test hit."""
-    like: npt.NDArray[np.int32]
+    target_class: npt.NDArray[np.int32]
     """By the store's id: the class of targets that the same tests hit; -1 if not hit."""
     invalid: int
     """How many tests were invalid."""
@@ -168,9 +168,9 @@ def read_evidence(store: Store, campaigns: Sequence[int]) -> Evidence:
         fault_ids=tuple(columns.faults),
         signatures=tuple(signatures.get(id, "") for id in columns.faults),
         fault=np.array(columns.fault, np.int32),
-        known=np.array(columns.known, bool),
-        reached=BitMap(columns.likeness.reached()),
-        like=columns.likeness.classes(),
+        hits_known=np.array(columns.hits_known, bool),
+        reached=BitMap(columns.target_classes.reached()),
+        target_class=columns.target_classes.classes(),
         invalid=columns.invalid,
         **columns.matrices()._asdict(),
     )
@@ -225,7 +225,7 @@ def _named(campaigns: Sequence[int]) -> str:
 # Whether campaigns tested the same version of a program.
 
 
-class Change(NamedTuple):
+class SourceChange(NamedTuple):
     """A file, and two campaigns that tested different versions of it."""
 
     path: str
@@ -236,7 +236,7 @@ class Change(NamedTuple):
         return f"{self.path} was changed between campaigns {self.before} and {self.after}"
 
 
-def changed_between(store: Store, records: Sequence[CampaignRecord]) -> Change | None:
+def changed_between(store: Store, records: Sequence[CampaignRecord]) -> SourceChange | None:
     """Return the first file that is known to have changed between campaigns, or None.
 
     The versions of the machine's file and of every file with watched coverage are known.
@@ -249,7 +249,7 @@ def changed_between(store: Store, records: Sequence[CampaignRecord]) -> Change |
         for path, version in versions.items():
             earlier, campaign = seen.setdefault(path, (version, record.id))
             if earlier != version:
-                return Change(path, campaign, record.id)
+                return SourceChange(path, campaign, record.id)
     return None
 
 
@@ -267,13 +267,13 @@ def hit_ids(trial: TrialRecord) -> npt.NDArray[np.uint32]:
     return np.frombuffer(BitMap.deserialize(trial.hits).to_array(), np.uint32)
 
 
-class Likeness:
+class TargetClasses:
     """Classes of targets that the same tests hit, as sums of random numbers.
 
-    >>> likeness = Likeness()
-    >>> likeness.add(0, np.array([3, 5, 8]))
-    >>> likeness.add(1, np.array([3, 5]))
-    >>> likeness.classes().tolist()
+    >>> target_classes = TargetClasses()
+    >>> target_classes.add(0, np.array([3, 5, 8]))
+    >>> target_classes.add(1, np.array([3, 5]))
+    >>> target_classes.classes().tolist()
     [-1, -1, -1, 0, -1, 0, -1, -1, 1]
     """
 
@@ -328,7 +328,7 @@ def _random_numbers(first: int, count: int = 4096) -> Words:
     return np.ascontiguousarray(mixed_array(keys).reshape(count, 2).T)
 
 
-class Matrices(NamedTuple):
+class TrialMatrices(NamedTuple):
     """Everything with a value for each test and feature."""
 
     enabled: Bits
@@ -351,10 +351,10 @@ class EvidenceColumns:
     odds_row: array[int] = field(default_factory=lambda: array("i"))
     origin: array[int] = field(default_factory=lambda: array("i"))
     fault: array[int] = field(default_factory=lambda: array("i"))
-    known: array[int] = field(default_factory=lambda: array("b"))
+    hits_known: array[int] = field(default_factory=lambda: array("b"))
     origins: dict[str, int] = field(default_factory=dict)
     faults: dict[str, int] = field(default_factory=dict)
-    likeness: Likeness = field(default_factory=Likeness)
+    target_classes: TargetClasses = field(default_factory=TargetClasses)
     invalid: int = 0
     _odds: dict[bytes, int] = field(default_factory=dict)
     _waiting: list[tuple[bytes, bytes]] = field(default_factory=list)
@@ -367,7 +367,7 @@ class EvidenceColumns:
     def add(self, campaign: int, trials: Iterable[TrialRecord]) -> None:
         """Add the trials of one campaign, in their order."""
         for trial in trials:
-            self.likeness.add(len(self.trial), hit_ids(trial))
+            self.target_classes.add(len(self.trial), hit_ids(trial))
             self.invalid += trial.verdict == Verdict.INVALID
             self.campaign.append(campaign)
             self.trial.append(trial.trial)
@@ -379,12 +379,12 @@ class EvidenceColumns:
             if trial.fault is not None:
                 fault = self.faults.setdefault(trial.fault, len(self.faults))
             self.fault.append(fault)
-            self.known.append(trial.hits_are_known)
+            self.hits_known.append(trial.hits_are_known)
             self._waiting.append((trial.configuration, trial.used))
             if len(self._waiting) == _ROWS:
                 self._unpack()
 
-    def matrices(self) -> Matrices:
+    def matrices(self) -> TrialMatrices:
         """Return everything that has a value for each feature.
 
         This ends the reading: the parts are released.
@@ -394,7 +394,7 @@ class EvidenceColumns:
         used = _joined(self._used) if any(part.any() for part in self._used) else None
         enabled = Bits(_joined(self._words), self.features)
         nothing = np.broadcast_to(np.zeros(1, np.uint8), enabled.shape)
-        return Matrices(
+        return TrialMatrices(
             enabled, fractions, nothing if used is None else used, _joined(self._odds_tables)
         )
 

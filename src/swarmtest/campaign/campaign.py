@@ -64,7 +64,7 @@ _UNUSED_AFTER = 100
 class Outcome:
     """The result of a campaign.
 
-    >>> from swarmtest import Progress
+    >>> from swarmtest.campaign import Progress
     >>> Outcome(1, "store.db", Progress(tests=100), [], "all tests done").progress.tests
     100
     """
@@ -407,7 +407,7 @@ def _stored_strategy(record: CampaignRecord) -> str | Strategy:
     plan = record.options.get("plan")
     if not plan:
         return record.strategy
-    from swarmtest.strategies.directed.portfolio import strategy_of_plan
+    from swarmtest.strategies.directed.directed import strategy_of_plan
 
     return strategy_of_plan(plan)
 

@@ -14,7 +14,7 @@ from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Source
 from swarmtest.coverage.options import CoverageOptions
 from swarmtest.languages.user_objects import split_reference
-from swarmtest.subjects.loading import SubjectReference
+from swarmtest.subjects.loading import SubjectReference, package_of
 from swarmtest.subjects.machine.machine import Machine
 from swarmtest.subjects.machine.subject import MachineSubject
 from swarmtest.subjects.subject import Subject, incompleteness, is_subject
@@ -84,7 +84,7 @@ def scoped_to_subject(coverage: CoverageOptions, subject: Any) -> CoverageOption
             )
         if where.endswith(".py") or os.sep in where:
             return replace(coverage, beside=str(Path(where).resolve().parent))
-        return replace(coverage, package=where.partition(".")[0])
+        return replace(coverage, package=package_of(where))
     module = sys.modules.get(getattr(subject, "__module__", ""))
     file = getattr(module, "__file__", None)
     return replace(coverage, beside=str(Path(file).resolve().parent)) if file else coverage

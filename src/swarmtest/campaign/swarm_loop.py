@@ -108,7 +108,7 @@ class Trial:
         self._events.add(name)
 
     def cover(self, run: Covered) -> None:
-        """Record what a native program reached in this test (`swarmtest.Program.run`)."""
+        """Record what a native program reached in this test (`swarmtest.coverage.Program.run`)."""
         if run.hits is not None:
             self._covered.append(run.hits)
         self._missing = run.missing or self._missing

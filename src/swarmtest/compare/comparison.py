@@ -20,12 +20,13 @@ from swarmtest.analysis.trial_columns import changed_between
 from swarmtest.compare.detection import Detection, FaultName, detections, fault_names
 from swarmtest.compare.equal_effort import SHARES, Cut, Groups, cut, kinds_of
 from swarmtest.core.errors import UserError, did_you_mean
+from swarmtest.core.strategy_names import current_strategy_text
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord
 
 
 @dataclass(frozen=True)
-class Run:
+class ComparedCampaign:
     """One campaign of a comparison, as a whole."""
 
     campaign: int
@@ -40,14 +41,23 @@ class Run:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The result of comparing strategies."""
+    """The result of comparing strategies; `compare_campaigns` returns it.
+
+    >>> from swarmtest import open_store, swarm
+    >>> with open_store(":memory:") as store:
+    ...     for strategy in ("coin", "all-on"):
+    ...         for trial in swarm(["push", "pop"], strategy=strategy, tests=9, store=store):
+    ...             trial.record(failed="pop" not in trial and "overflow")
+    ...     compare_campaigns(store, [1, 2]).baseline
+    'all-on'
+    """
 
     subject: str
     strategies: tuple[str, ...]
     """The strategies, the baseline first."""
     confidence: float
     """The confidence of all intervals."""
-    runs: tuple[Run, ...]
+    runs: tuple[ComparedCampaign, ...]
     equal_tests: Cut
     equal_cpu: Cut
     faults: tuple[FaultName, ...]
@@ -116,8 +126,8 @@ def by_strategy(runs: Sequence[Discovery], baseline: str) -> dict[str, list[Disc
     return groups
 
 
-def _run(run: Discovery) -> Run:
-    return Run(
+def _run(run: Discovery) -> ComparedCampaign:
+    return ComparedCampaign(
         run.campaign,
         run.strategy,
         run.seed,
@@ -140,8 +150,8 @@ def _notes_on_repeats(groups: Groups, confidence: float) -> list[str]:
         )
     if single:
         notes.append(
-            f"one run of {', '.join(single)}: no intervals and no p-values, for how much runs "
-            "differ is not known; repeat with other seeds"
+            f"one run of {', '.join(single)}: no intervals and no p-values, because how "
+            "much runs differ is not known; repeat with other seeds"
         )
     many = sorted(count for count in counts.values() if count > 1)
     allowed = 1 - confidence
@@ -168,7 +178,7 @@ def _plain(value: Any) -> Any:
 
 # Campaigns in a store.
 
-_AGAIN = "run them again alike, or leave one out"
+_AGAIN = "run them again in the same way, or leave one out"
 
 
 def compare_campaigns(
@@ -180,17 +190,31 @@ def compare_campaigns(
 ) -> Comparison:
     """Compare the strategies of campaigns that are in a store.
 
-    `baseline` is by default the strategy ``default`` if it is among them, else the strategy of the
+    `baseline` is by default ``all-on`` if it is among them, else the strategy of the
     first campaign. `notes` are added to those of the comparison.
+
+    >>> from swarmtest import Campaign, Machine, action, open_store
+    >>> class Tower(Machine):
+    ...     def start(self): self.height = 0
+    ...     @action
+    ...     def build(self): self.height += 1; assert self.height < 40
+    ...     @action
+    ...     def raze(self): self.height = 0
+    >>> with open_store(":memory:") as store:
+    ...     for strategy in ("all-on", "coin"):
+    ...         outcome = Campaign(Tower, strategy, 20, store=store, workers=0).run()
+    ...     compare_campaigns(store, [1, 2]).strategies
+    ('all-on', 'coin')
     """
     records = [store.campaign(campaign) for campaign in campaigns]
     check_comparable(store, records)
     labels = {record.strategy: record.label for record in records}
+    baseline = current_strategy_text(baseline)
     if baseline and baseline not in labels:
         raise UserError(
             f"no campaign has the baseline {baseline!r}{did_you_mean(baseline, labels)}"
         )
-    chosen = baseline or ("default" if "default" in labels else records[0].strategy)
+    chosen = baseline or ("all-on" if "all-on" in labels else records[0].strategy)
     runs = [discovery(store, record.id) for record in records]
     for run in runs:
         if not run.tests:
@@ -298,7 +322,7 @@ def _cut_run(
 
 def _notes(records: Sequence[CampaignRecord], runs: Sequence[Discovery]) -> list[str]:
     notes = [
-        f"campaign {record.id} is {record.status}, not finished: it counts as far as it is"
+        f"campaign {record.id} is {record.status}, not finished: the tests that it has count"
         for record in records
         if record.status != "finished"
     ]
@@ -307,8 +331,8 @@ def _notes(records: Sequence[CampaignRecord], runs: Sequence[Discovery]) -> list
     ]
     if stopped:
         notes.append(
-            f"campaigns {', '.join(stopped)} were to stop at what they found (faults, saturation): "
-            "comparing what they found by then favours those that find it late"
+            f"campaigns {', '.join(stopped)} stopped depending on what they found (faults, "
+            "saturation): comparing what they found by then favours those that find it late"
         )
     pythons = sorted({str(record.options.get("python")) for record in records})
     if len(pythons) > 1:

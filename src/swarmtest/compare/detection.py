@@ -24,19 +24,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from swarmtest.analysis.discovery import Discovery, Found
+from swarmtest.analysis.discovery import Discovery, FoundTarget
 from swarmtest.analysis.intervals import Floats, normal_p_value, normal_quantile
-from swarmtest.compare.equal_effort import Groups, corrected
+from swarmtest.compare.equal_effort import Groups, correct_p_values
 
 _SPLITS = 20_000
 """Up to this many ways to split the runs into two groups, all are counted: two groups of eight."""
 
 
 @dataclass(frozen=True)
-class Wait:
+class CensoredTime:
     """How long one run waited until it found something; or how long it lasted without finding it.
 
-    >>> Wait(120, found=False).time
+    >>> CensoredTime(120, found=False).time
     120
     """
 
@@ -48,7 +48,7 @@ class Wait:
 class Survival:
     """The share of runs that have not found something yet, after each time at which one did.
 
-    >>> curve = kaplan_meier([Wait(1, True), Wait(5, True), Wait(9, False)])
+    >>> curve = kaplan_meier([CensoredTime(1, True), CensoredTime(5, True), CensoredTime(9, False)])
     >>> curve.median, curve.found, curve.runs
     (5, 2, 3)
     """
@@ -83,14 +83,14 @@ class Survival:
     def found_by(self, time: float) -> float:
         """Return the share of runs that have found it by then.
 
-        >>> kaplan_meier([Wait(1, True), Wait(5, False)]).found_by(3)
+        >>> kaplan_meier([CensoredTime(1, True), CensoredTime(5, False)]).found_by(3)
         0.5
         """
         passed = sum(event <= time for event in self.times)
         return 1 - self.waiting[passed - 1] if passed else 0.0
 
 
-def kaplan_meier(waits: Sequence[Wait], confidence: float = 0.95) -> Survival:
+def kaplan_meier(waits: Sequence[CensoredTime], confidence: float = 0.95) -> Survival:
     """Return Kaplan and Meier's estimate, with Greenwood's interval on the log-log scale.
 
     That interval is not defined where no run waits any more; the exact binomial interval of the
@@ -119,14 +119,14 @@ def kaplan_meier(waits: Sequence[Wait], confidence: float = 0.95) -> Survival:
     return Survival(len(waits), found, *curve, longest)
 
 
-def log_rank(a: Sequence[Wait], b: Sequence[Wait]) -> float:
+def log_rank(a: Sequence[CensoredTime], b: Sequence[CensoredTime]) -> float:
     """Return the two-sided p-value of the log-rank test: did one group wait longer than the other?
 
     The test is exact for small groups (up to eight runs each): the share of all ways to split the
     runs into such groups that are at least as uneven. For larger groups, the chi-square
     approximation is used.
 
-    >>> log_rank([Wait(t, True) for t in (1, 2, 3)], [Wait(9, False)] * 3)
+    >>> log_rank([CensoredTime(t, True) for t in (1, 2, 3)], [CensoredTime(9, False)] * 3)
     0.1
     """
     scores = _log_rank_scores([*a, *b])
@@ -138,10 +138,10 @@ def log_rank(a: Sequence[Wait], b: Sequence[Wait]) -> float:
     return float(normal_p_value(imbalance / math.sqrt(variance))) if variance > 0 else 1.0
 
 
-def sooner(a: Sequence[Wait], b: Sequence[Wait]) -> bool:
+def sooner(a: Sequence[CensoredTime], b: Sequence[CensoredTime]) -> bool:
     """Return whether `a` found it sooner than `b`: more often than the log-rank test expects.
 
-    >>> sooner([Wait(2, True)], [Wait(5, False)])
+    >>> sooner([CensoredTime(2, True)], [CensoredTime(5, False)])
     True
     """
     return bool(_log_rank_scores([*a, *b])[: len(a)].sum() > 0)
@@ -156,7 +156,7 @@ def _log_log_interval(share: float, hazard: float, z: float) -> tuple[float, flo
     return share ** math.exp(spread), share ** math.exp(-spread)
 
 
-def _log_rank_scores(waits: Sequence[Wait]) -> Floats:
+def _log_rank_scores(waits: Sequence[CensoredTime]) -> Floats:
     """Return for each run whether it found it (0 or 1), less the hazard it went through.
 
     The sum over a group is the O - E of the log-rank test.
@@ -170,7 +170,7 @@ def _log_rank_scores(waits: Sequence[Wait]) -> Floats:
     return np.array([wait.found - hazard[wait.time] for wait in waits])
 
 
-def _log_rank_variance(a: Sequence[Wait], b: Sequence[Wait]) -> float:
+def _log_rank_variance(a: Sequence[CensoredTime], b: Sequence[CensoredTime]) -> float:
     total = 0.0
     pooled = [*a, *b]
     for time in {wait.time for wait in pooled if wait.found}:
@@ -194,7 +194,7 @@ ANY = "any"
 
 
 @dataclass(frozen=True)
-class Waiting:
+class TimeToDetection:
     """One strategy's time to a fault, in one unit."""
 
     survival: Survival
@@ -219,9 +219,9 @@ class Detection:
     strategy: str
     fault: str
     """The fault's id, or `ANY`."""
-    tests: Waiting
+    tests: TimeToDetection
     """The tests up to the first one that shows the fault, inclusive."""
-    cpu_seconds: Waiting
+    cpu_seconds: TimeToDetection
     """The same in CPU time, within the time that every run had; later counts as never."""
     hits: float
     """The tests of a run that show it, on average over all runs."""
@@ -268,8 +268,8 @@ def detections(
         for fault in wanted
         for strategy in groups
     ]
-    by_tests = corrected([detection.tests.p for detection in result])
-    by_cpu = corrected([detection.cpu_seconds.p for detection in result])
+    by_tests = correct_p_values([detection.tests.p for detection in result])
+    by_cpu = correct_p_values([detection.cpu_seconds.p for detection in result])
     return tuple(
         replace(
             detection,
@@ -297,37 +297,39 @@ def _detection(
     )
 
 
-def _waiting(own: Sequence[Wait], base: Sequence[Wait], confidence: float) -> Waiting:
+def _waiting(
+    own: Sequence[CensoredTime], base: Sequence[CensoredTime], confidence: float
+) -> TimeToDetection:
     survival = kaplan_meier(own, confidence)
     if len(own) < 2 or len(base) < 2:
-        return Waiting(survival, None, None)
-    return Waiting(survival, log_rank(own, base), sooner(own, base))
+        return TimeToDetection(survival, None, None)
+    return TimeToDetection(survival, log_rank(own, base), sooner(own, base))
 
 
-def _in_tests(runs: Sequence[Discovery], fault: str, limit: float) -> list[Wait]:
+def _in_tests(runs: Sequence[Discovery], fault: str, limit: float) -> list[CensoredTime]:
     firsts = [_first(run, fault) for run in runs]
     return [
-        Wait(min(run.tests, limit), False)
+        CensoredTime(min(run.tests, limit), False)
         if first is None or first >= limit
-        else Wait(first + 1, True)
+        else CensoredTime(first + 1, True)
         for run, first in zip(runs, firsts, strict=True)
     ]
 
 
-def _in_cpu_seconds(runs: Sequence[Discovery], fault: str, limit: float) -> list[Wait]:
+def _in_cpu_seconds(runs: Sequence[Discovery], fault: str, limit: float) -> list[CensoredTime]:
     firsts = [_first(run, fault) for run in runs]
     times = [
         math.inf if first is None else float(run.cpu_seconds[first])
         for run, first in zip(runs, firsts, strict=True)
     ]
-    return [Wait(min(time, limit), time <= limit) for time in times]
+    return [CensoredTime(min(time, limit), time <= limit) for time in times]
 
 
 def _first(run: Discovery, fault: str) -> int | None:
     return min((discovered.first for discovered in _shown(run, fault)), default=None)
 
 
-def _shown(run: Discovery, fault: str) -> list[Found]:
+def _shown(run: Discovery, fault: str) -> list[FoundTarget]:
     faults = run.of_kind("fault")
     return (
         faults

@@ -48,7 +48,7 @@ class Effort:
 
 
 @dataclass(frozen=True)
-class Reach:
+class FoundTargets:
     """What a strategy found of one kind of target (faults are a kind)."""
 
     strategy: str
@@ -88,7 +88,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Curve:
+class DiscoveryCurve:
     """Distinct targets of one kind found after each of `SHARES` of the effort."""
 
     strategy: str
@@ -110,11 +110,11 @@ class Cut:
     shortest: int
     """The campaign with the shortest run."""
     efforts: tuple[Effort, ...]
-    reaches: tuple[Reach, ...]
+    reaches: tuple[FoundTargets, ...]
     differences: tuple[Difference, ...]
     together: dict[str, int]
     """For each kind, the number of distinct targets that all strategies found together."""
-    curves: tuple[Curve, ...]
+    curves: tuple[DiscoveryCurve, ...]
 
 
 def cut(
@@ -153,10 +153,10 @@ def kinds_of(groups: Groups) -> list[str]:
     return ["fault", *sorted(found - {"fault"})]
 
 
-def corrected(p_values: Sequence[float | None]) -> list[float | None]:
+def correct_p_values(p_values: Sequence[float | None]) -> list[float | None]:
     """Correct each p-value for all of them; None stays None.
 
-    >>> corrected([0.02, None, 0.04])
+    >>> correct_p_values([0.02, None, 0.04])
     [0.04, None, 0.04]
     """
     tested = [p for p in p_values if p is not None]
@@ -192,7 +192,7 @@ def _reach(
     runs: Sequence[Discovery],
     found: Mapping[str, set[Identity]],
     confidence: float,
-) -> Reach:
+) -> FoundTargets:
     own = found[strategy]
     others = [targets for name, targets in found.items() if name != strategy]
     counts = _counts(runs, kind)
@@ -202,7 +202,7 @@ def _reach(
         if run.of_kind(kind)
     ]
     ends = bootstrap_interval(counts, statistic=mean, confidence=confidence) if runs[1:] else ()
-    return Reach(
+    return FoundTargets(
         strategy,
         kind,
         counts,
@@ -240,15 +240,17 @@ def _differences(
 
 
 def _with_q(differences: Sequence[Difference]) -> tuple[Difference, ...]:
-    adjusted = corrected([difference.p for difference in differences])
+    adjusted = correct_p_values([difference.p for difference in differences])
     return tuple(
         replace(difference, q=q) for difference, q in zip(differences, adjusted, strict=True)
     )
 
 
-def _curve(strategy: str, kind: str, runs: Sequence[Discovery], unit: str, limit: float) -> Curve:
+def _curve(
+    strategy: str, kind: str, runs: Sequence[Discovery], unit: str, limit: float
+) -> DiscoveryCurve:
     counts = np.array([_counts_at(run, kind, unit, limit) for run in runs])
-    return Curve(
+    return DiscoveryCurve(
         strategy,
         kind,
         tuple(counts.mean(axis=0).tolist()),

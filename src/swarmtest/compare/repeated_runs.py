@@ -1,47 +1,87 @@
-"""The runs of a comparison: every strategy with every seed, one campaign each.
+"""Run a comparison: every strategy with every seed, one campaign each.
 
-`plan_runs` turns the command line into a `Plan`, `run_all` runs it, and a `Speaker` reports
-progress. Runs that the store already has need not be run again (`kept_run`).
+`run_comparison` does everything. Its two halves can also be called on their own: `plan_comparison`
+checks the request without running anything, and `ComparisonPlan.run` runs the campaigns that the
+store does not have yet, reports each one through a callback, and compares them.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import shlex
-import sys
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
-import click
-
-from swarmtest.campaign.budget import Budget, Limits
+from swarmtest.analysis.intervals import normal_quantile
+from swarmtest.campaign.budget import Budget, Limits, Progress
 from swarmtest.campaign.campaign import Campaign, Outcome
+from swarmtest.campaign.campaign_subject import resolve
+from swarmtest.compare.comparison import Comparison, compare_campaigns
 from swarmtest.core.errors import UserError
+from swarmtest.core.strategy_names import split_at_commas
+from swarmtest.coverage.options import CoverageOptions
 from swarmtest.coverage.scope import is_as_it_was
-from swarmtest.store.interface import Store, redacted
+from swarmtest.store import open_store
+from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord
 from swarmtest.strategies.strategy import parse_strategy, strategy_text
 from swarmtest.subjects.loading import SubjectReference
-from swarmtest.ui.options import screen_width
-from swarmtest.ui.run_options import parse_budget, parse_coverage, parse_seed, parse_subject
-from swarmtest.ui.terminal.tables import command_text, plural, wrapped
-from swarmtest.ui.terminal.text import json_text
+from swarmtest.subjects.machine.machine import Machine
+from swarmtest.subjects.subject import Subject
 
 DEFAULT_TESTS = 1000
 """The tests of a run if no limit is given."""
+DEFAULT_REPEATS = 10
 
 
 @dataclass(frozen=True)
-class Plan:
-    """All runs of a comparison."""
+class ComparisonRun:
+    """A run of a comparison that is done, for a progress display."""
 
-    subject: SubjectReference
-    strategies: list[str]
+    number: int
+    """Which of the runs it is, counted from 1."""
+    runs: int
+    """The number of runs of the whole comparison."""
+    campaign: int
+    strategy: str
+    seed: int
+    progress: Progress | None
+    """What the campaign did; None if the store had it already, so that nothing was run."""
+
+
+@dataclass
+class ComparisonRuns:
+    """The result of running a comparison."""
+
+    store: str
+    """The URL of the store that holds the campaigns."""
+    campaigns: list[int] = field(default_factory=list)
+    """The campaigns that are done, in the order in which they were run."""
+    notes: list[str] = field(default_factory=list)
+    """What a reader has to know before believing the numbers, one line each."""
+    interrupted: bool = False
+    """Whether Ctrl-C stopped the comparison; the runs that are done are in the store."""
+    unfinished: int = 0
+    """The campaign that was interrupted, if any."""
+    comparison: Comparison | None = None
+    """The comparison of the runs; None if they were interrupted."""
+
+
+@dataclass(frozen=True)
+class ComparisonPlan:
+    """The runs of a comparison: every strategy with every seed."""
+
+    subject: str | type[Machine] | SubjectReference | Subject
+    strategies: tuple[str, ...]
+    """The strategies in their usual spelling, the baseline first if one was named."""
     seeds: range
     budget: Budget
-    options: dict[str, Any]
+    """The budget of each run."""
+    baseline: str = ""
+    """The baseline that was named, in its usual spelling."""
+    workers: int | None = None
+    limits: Limits = field(default_factory=Limits)
+    coverage: CoverageOptions | str | None = None
 
     @property
     def runs(self) -> int:
@@ -55,31 +95,161 @@ class Plan:
             strategy,
             self.budget,
             seed,
-            self.options["workers"],
+            self.workers,
             store,
-            limits=Limits(self.options["timeout"]),
-            coverage=parse_coverage(self.options),
+            limits=self.limits,
+            coverage=self.coverage,
         )
 
+    def run(
+        self,
+        store: str | Store | None = None,
+        *,
+        reuse: bool = False,
+        confidence: float = 0.95,
+        progress: Callable[[ComparisonRun], None] | None = None,
+    ) -> ComparisonRuns:
+        """Run every strategy with the first seed, then with the next, and compare the campaigns.
 
-def plan_runs(path: str, options: dict[str, Any]) -> Plan:
-    """Return the runs that the command line asks for; raise an error if one could not be run."""
-    reference = parse_subject(path, options)
-    if options["workers"] == 0:
+        The strategies take turns so that a slow machine slows all alike. The arguments are those of
+        `run_comparison`.
+        """
+        normal_quantile(confidence)  # raises the error for a bad value before anything runs
+        opened = open_store(store) if store is None or isinstance(store, str) else store
+        try:
+            done = ComparisonRuns(opened.url)
+            try:
+                self._run_campaigns(opened, done, reuse, progress or (lambda run: None))
+            except KeyboardInterrupt:
+                done.interrupted = True
+            if not done.interrupted:
+                done.comparison = compare_campaigns(
+                    opened, done.campaigns, self.baseline, confidence, done.notes
+                )
+            return done
+        finally:
+            if opened is not store:
+                opened.close()
+
+    def _run_campaigns(
+        self,
+        store: Store,
+        done: ComparisonRuns,
+        reuse: bool,
+        report: Callable[[ComparisonRun], None],
+    ) -> None:
+        for seed in self.seeds:
+            for strategy in self.strategies:
+                campaign = self.campaign(strategy, seed, store)
+                number = len(done.campaigns) + 1
+                earlier = matching_campaign(store, campaign) if reuse else None
+                if earlier and earlier.status == "finished":
+                    done.campaigns.append(earlier.id)
+                    _add_notes(done, _notes_on_reuse(earlier))
+                    report(ComparisonRun(number, self.runs, earlier.id, strategy, seed, None))
+                    continue
+                if earlier:
+                    campaign = Campaign.resume(store, earlier.id, workers=self.workers)
+                outcome = campaign.run()
+                if outcome.interrupted:
+                    done.interrupted, done.unfinished = True, outcome.campaign
+                    return
+                done.campaigns.append(outcome.campaign)
+                _add_notes(done, _notes_on_outcome(outcome))
+                report(
+                    ComparisonRun(
+                        number, self.runs, outcome.campaign, strategy, seed, outcome.progress
+                    )
+                )
+
+
+def run_comparison(
+    subject: str | type[Machine] | SubjectReference | Subject,
+    strategies: str | Sequence[str] = (),
+    budget: Budget | int = DEFAULT_TESTS,
+    repeats: int = DEFAULT_REPEATS,
+    seed: int = 0,
+    store: str | Store | None = None,
+    *,
+    baseline: str = "",
+    confidence: float = 0.95,
+    workers: int | None = None,
+    limits: Limits | None = None,
+    coverage: CoverageOptions | str | None = None,
+    reuse: bool = False,
+    progress: Callable[[ComparisonRun], None] | None = None,
+) -> ComparisonRuns:
+    """Run strategies repeatedly on a subject and compare what they find.
+
+    Each run is an ordinary campaign in the store. `budget` is the budget of one run; the seeds are
+    `seed`, `seed` + 1 and so on, `repeats` of them. `strategies` are texts, because each run needs
+    a strategy that has learnt nothing; the default is ``all-on,coin``, and ``layered`` too if the
+    features have weights. With `reuse`, runs that the store already has are not
+    repeated, and one that was interrupted is continued. `progress` is called after every run.
+
+    Bad requests raise a `UserError` before anything runs. Ctrl-C ends the comparison; the result
+    then has the runs that are done, and no comparison.
+
+    >>> from swarmtest import Machine, action
+    >>> class Counter(Machine):
+    ...     def start(self): self.n = 0
+    ...     @action
+    ...     def up(self): self.n += 1; assert self.n < 30
+    ...     @action
+    ...     def down(self): self.n -= 1
+    >>> done = run_comparison(Counter, ["all-on", "coin"], 20, repeats=2, store=":memory:")
+    >>> done.campaigns, done.comparison.baseline
+    ([1, 2, 3, 4], 'all-on')
+    """
+    plan = plan_comparison(
+        subject,
+        strategies,
+        budget,
+        repeats,
+        seed,
+        baseline=baseline,
+        workers=workers,
+        limits=limits,
+        coverage=coverage,
+    )
+    return plan.run(store, reuse=reuse, confidence=confidence, progress=progress)
+
+
+def plan_comparison(
+    subject: str | type[Machine] | SubjectReference | Subject,
+    strategies: str | Sequence[str] = (),
+    budget: Budget | int = DEFAULT_TESTS,
+    repeats: int = DEFAULT_REPEATS,
+    seed: int = 0,
+    *,
+    baseline: str = "",
+    workers: int | None = None,
+    limits: Limits | None = None,
+    coverage: CoverageOptions | str | None = None,
+) -> ComparisonPlan:
+    """Return the runs of a comparison; raise a `UserError` if one of them could not be run."""
+    if workers == 0:
         raise UserError("--workers 0: runs in one process are not independent; use 1 or more")
-    budget = parse_budget(options) or Budget(tests=DEFAULT_TESTS)
-    seed = parse_seed(options["seed"])
-    seeds = range(seed, seed + options["repeat"])
-    texts = options["strategies"] or [_usual_strategies(reference)]
-    strategies = compared_strategies(texts, options["baseline"])
-    plan = Plan(reference, strategies, seeds, budget, options)
+    if repeats < 1:
+        raise UserError(f"a comparison needs at least one run of each strategy, not {repeats}")
+    texts = [strategies] if isinstance(strategies, str) else strategies
+    plan = ComparisonPlan(
+        subject,
+        tuple(compared_strategies(texts or [_usual_strategies(subject)], baseline)),
+        range(seed, seed + repeats),
+        Budget(tests=budget) if isinstance(budget, int) else budget,
+        baseline and strategy_text(parse_strategy(baseline)),
+        workers,
+        limits or Limits(),
+        coverage,
+    )
     for strategy in plan.strategies:
         plan.campaign(strategy, seed).rehearse()
     return plan
 
 
-def _usual_strategies(reference: SubjectReference) -> str:
-    return "default,coin,layered" if reference.load().weighted else "default,coin"
+def _usual_strategies(subject: str | type[Machine] | SubjectReference | Subject) -> str:
+    return "all-on,coin,layered" if resolve(subject)[1].weighted else "all-on,coin"
 
 
 def compared_strategies(texts: Sequence[str], baseline: str) -> list[str]:
@@ -90,7 +260,7 @@ def compared_strategies(texts: Sequence[str], baseline: str) -> list[str]:
         if names.count(name) > 1:
             raise UserError(f"--strategies names {name!r} twice")
     if len(names) < 2:
-        raise UserError("a comparison needs two strategies: --strategies default,coin")
+        raise UserError("a comparison needs two strategies: --strategies all-on,coin")
     if baseline:
         first = strategy_text(parse_strategy(baseline))
         if first not in names:
@@ -103,25 +273,17 @@ def compared_strategies(texts: Sequence[str], baseline: str) -> list[str]:
 def split_strategies(text: str) -> list[str]:
     """Split at the commas outside parentheses.
 
-    >>> split_strategies("default, mixture(default=0.3,coin(p=0.3)=0.7)")
-    ['default', 'mixture(default=0.3,coin(p=0.3)=0.7)']
+    >>> split_strategies("all-on, mixture(all-on=0.3,coin(p=0.3)=0.7)")
+    ['all-on', 'mixture(all-on=0.3,coin(p=0.3)=0.7)']
     """
-    pieces = [""]
-    depth = 0
-    for char in text:
-        depth += (char == "(") - (char == ")")
-        if char == "," and not depth:
-            pieces.append("")
-        else:
-            pieces[-1] += char
-    pieces = [piece.strip() for piece in pieces]
+    pieces = split_at_commas(text)
     for piece in pieces:
         if re.match(r"\w+\s*=", _outside_parentheses(piece)):
             raise UserError(
                 f"--strategies {text}: parameters with commas go in parentheses, like "
                 "coin(p=0.3,n=100)"
             )
-    return [piece for piece in pieces if piece]
+    return pieces
 
 
 def _outside_parentheses(text: str) -> str:
@@ -131,65 +293,7 @@ def _outside_parentheses(text: str) -> str:
     return text
 
 
-@dataclass
-class Done:
-    """The runs that are done."""
-
-    campaigns: list[int] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    interrupted: bool = False
-    unfinished: int = 0
-    """The campaign that was interrupted, if any."""
-
-    def keep(self, record: CampaignRecord) -> None:
-        """Add a run that was in the store already."""
-        self.campaigns.append(record.id)
-        if not record.options.get("coverage") and _UNWATCHED not in self.notes:
-            self.notes.append(_UNWATCHED)
-
-
-_UNWATCHED = (
-    "some runs were there already, and no code was watched (--coverage): only the machine is known "
-    "to be the same as then, not the program"
-)
-
-
-def run_all(plan: Plan, store: Store, say: Speaker) -> Done:
-    """Run every strategy with the first seed, then the next: a slow machine slows all alike."""
-    done = Done()
-    try:
-        for seed in plan.seeds:
-            for strategy in plan.strategies:
-                campaign = plan.campaign(strategy, seed, store)
-                earlier = kept_run(store, campaign) if plan.options["go_on"] else None
-                if earlier and earlier.status == "finished":
-                    done.keep(earlier)
-                    say.kept(len(done.campaigns), plan.runs, earlier)
-                    continue
-                if earlier:
-                    campaign = Campaign.resume(store, earlier.id, workers=plan.options["workers"])
-                outcome = campaign.run()
-                if outcome.interrupted:
-                    done.interrupted, done.unfinished = True, outcome.campaign
-                    return done
-                done.campaigns.append(outcome.campaign)
-                done.notes += [n for n in _notes(outcome) if n not in done.notes]
-                say.ran(len(done.campaigns), plan.runs, strategy, seed, outcome)
-    except KeyboardInterrupt:
-        done.interrupted = True
-    return done
-
-
-def _notes(outcome: Outcome) -> list[str]:
-    unused = [
-        f"action {name!r} was allowed in {tests:,} tests of campaign {outcome.campaign} and never "
-        "ran: its guard was never true (or its pool always empty)"
-        for name, tests in outcome.unused.items()
-    ]
-    return [*outcome.notes, *unused]
-
-
-def kept_run(store: Store, campaign: Campaign) -> CampaignRecord | None:
+def matching_campaign(store: Store, campaign: Campaign) -> CampaignRecord | None:
     """Return the campaign in the store that is the same as this one, preferably a finished one.
 
     The subject, features, strategy, seed, budget, options, Python and version of the machine must
@@ -211,107 +315,23 @@ def kept_run(store: Store, campaign: Campaign) -> CampaignRecord | None:
 _SAME = ("subject", "space", "strategy", "seed")
 
 
-class Speaker:
-    """Reports progress: lines for people, JSON lines for programs, or nothing."""
-
-    def __init__(self, quiet: bool, as_json: bool) -> None:
-        self._quiet = quiet
-        self._as_json = as_json
-
-    def start(self, plan: Plan) -> None:
-        """Report what is going to be run."""
-        if self._as_json:
-            fields = {"strategies": plan.strategies, "seeds": [*plan.seeds], "runs": plan.runs}
-            self._event("start", subject=plan.subject.text, **fields)
-        elif not self._quiet:
-            default = "" if _has_limit(plan.options) else " (--tests says how many)"
-            self._say(
-                f"{plan.subject.text}: {', '.join(plan.strategies)}; "
-                f"{plural(len(plan.seeds), 'repeat')}, {plural(plan.runs, 'run')}, "
-                f"each until {plan.budget.describe()}{default}"
-            )
-
-    def ran(self, number: int, runs: int, strategy: str, seed: int, outcome: Outcome) -> None:
-        """Report that one run is done."""
-        progress = outcome.progress
-        if self._as_json:
-            self._event(
-                "run",
-                campaign=outcome.campaign,
-                strategy=strategy,
-                seed=seed,
-                progress=asdict(progress),
-            )
-        elif not self._quiet:
-            targets = f", {plural(progress.targets, 'target')}" if progress.targets else ""
-            self._say(
-                f"run {number} of {runs}: campaign {outcome.campaign}, {strategy}, seed {seed}: "
-                f"{plural(progress.tests, 'test')}, {plural(progress.faults, 'fault')}{targets} "
-                f"in {progress.wall_seconds:.1f} s"
-            )
-            if number == runs:
-                click.echo()
-
-    def kept(self, number: int, runs: int, record: CampaignRecord) -> None:
-        """Report that one run was in the store already."""
-        if self._as_json:
-            fields = {"strategy": record.strategy, "seed": record.seed}
-            self._event("kept", campaign=record.id, **fields)
-        elif not self._quiet:
-            self._say(
-                f"run {number} of {runs}: campaign {record.id}, {record.strategy}, "
-                f"seed {record.seed}: is there already"
-            )
-            if number == runs:
-                click.echo()
-
-    def again(self, campaigns: Sequence[int], store: str) -> None:
-        """Print the command that shows the result without running anything."""
-        if not self._as_json:
-            click.echo(f"\nshow this again: {command_again(campaigns, store)}")
-
-    def interrupted(self, plan: Plan, done: Done, store: str) -> None:
-        """Report which runs are done, and how to run the rest."""
-        rest = command_for_the_rest(sys.argv[1:], plan)
-        if self._as_json:
-            fields = {"campaigns": done.campaigns, "unfinished": done.unfinished or None}
-            self._event("interrupted", **fields, rest=rest)
-            return
-        click.echo(f"interrupted: {len(done.campaigns)} of {plan.runs} runs are done, and kept")
-        click.echo(f"run the rest: {rest}")
-        if len(done.campaigns) >= 2:
-            click.echo(f"compare what is done: {command_again(done.campaigns, store)}")
-
-    def _say(self, text: str) -> None:
-        click.echo(wrapped(text, screen_width(), "  "))
-
-    def _event(self, kind: str, **fields: Any) -> None:
-        click.echo(json_text({"event": kind} | fields))
+def _add_notes(done: ComparisonRuns, notes: Sequence[str]) -> None:
+    done.notes += [note for note in notes if note not in done.notes]
 
 
-def _has_limit(options: dict[str, Any]) -> bool:
-    return any(options[name] is not None for name in ("tests", "wall", "cpu"))
+def _notes_on_reuse(record: CampaignRecord) -> list[str]:
+    if record.options.get("coverage"):
+        return []
+    return [
+        "some runs were in the store already, and no code was watched (--coverage): only the "
+        "machine is known to be the same as then, not the program"
+    ]
 
 
-def command_for_the_rest(words: Sequence[str], plan: Plan) -> str:
-    """Return the command that was typed, so that it continues where it was interrupted."""
-    more = [] if plan.options["go_on"] else ["--continue"]
-    if plan.options["seed"] == "random":
-        more += ["--seed", str(plan.seeds.start)]
-    return shlex.join(["swarmtest", *map(redacted, words), *more])
-
-
-def command_again(campaigns: Sequence[int], store: str) -> str:
-    """Return the command that shows these campaigns again.
-
-    >>> command_again([3, 4, 5, 8], ".swarmtest/swarmtest.db")
-    'swarmtest compare 3-5 8'
-    """
-    groups: list[list[int]] = []
-    for campaign in campaigns:
-        if groups and campaign == groups[-1][-1] + 1:
-            groups[-1].append(campaign)
-        else:
-            groups.append([campaign])
-    words = [str(g[0]) if len(g) == 1 else f"{g[0]}-{g[-1]}" for g in groups]
-    return command_text(f"compare {' '.join(words)}", store)
+def _notes_on_outcome(outcome: Outcome) -> list[str]:
+    unused = [
+        f"action {name!r} was allowed in {tests:,} tests of campaign {outcome.campaign} and never "
+        "ran: its guard was never true (or its pool always empty)"
+        for name, tests in outcome.unused.items()
+    ]
+    return [*outcome.notes, *unused]

@@ -6,18 +6,19 @@ import math
 from collections.abc import Callable, Sequence
 
 from swarmtest.compare.comparison import Comparison
-from swarmtest.compare.detection import ANY, Detection, Survival, Waiting
+from swarmtest.compare.detection import ANY, Detection, Survival, TimeToDetection
 from swarmtest.compare.equal_effort import SHARES, Cut, Difference
-from swarmtest.ui.terminal.tables import fitted, plural, widest, wrapped
-from swarmtest.ui.terminal.text import (
+from swarmtest.core.formatting import (
     amount,
-    can_show,
     duration,
-    grouped,
+    format_percent,
     number,
     p_value,
+    plural,
     with_interval,
 )
+from swarmtest.ui.terminal.tables import fitted, widest, wrapped
+from swarmtest.ui.terminal.text import can_show, grouped
 
 _SHOWN_FAULTS = 20
 _LISTED = 3
@@ -53,8 +54,8 @@ def _legend(comparison: Comparison) -> list[str]:
     if not any(difference.p is not None for difference in comparison.equal_tests.differences):
         return []
     return [
-        f"[ ] {100 * comparison.confidence:g}% interval; A12: chance that a run finds more than a "
-        f"run of {comparison.baseline}, ties as half;",
+        f"[ ] {format_percent(comparison.confidence, 2)} interval; A12: chance that a run finds "
+        f"more than a run of {comparison.baseline}, ties as half;",
         "p: Mann-Whitney, log-rank for detection; q: p corrected for all comparisons of its table",
     ]
 
@@ -179,7 +180,7 @@ def conclusions(comparison: Comparison) -> list[str]:
             words.setdefault(at_tests.strategy, []).append(_verdict(at_tests, at_cpu, allowed))
     return [
         f"{strategy} against {comparison.baseline}: "
-        + "; ".join([*verdicts, *told_apart(comparison, strategy)])
+        + "; ".join([*verdicts, *fault_verdicts(comparison, strategy)])
         for strategy, verdicts in words.items()
     ]
 
@@ -273,11 +274,11 @@ def _names(detections: Sequence[Detection]) -> dict[str, list[str]]:
     }
 
 
-def _found_in(waits: Sequence[Waiting]) -> list[str]:
+def _found_in(waits: Sequence[TimeToDetection]) -> list[str]:
     return [f"{wait.survival.found} of {wait.survival.runs}" for wait in waits]
 
 
-def _p_values(waits: Sequence[Waiting]) -> dict[str, list[str]]:
+def _p_values(waits: Sequence[TimeToDetection]) -> dict[str, list[str]]:
     if all(wait.p is None for wait in waits):
         return {}
     return {
@@ -289,7 +290,7 @@ def _p_values(waits: Sequence[Waiting]) -> dict[str, list[str]]:
 def _table(
     before: dict[str, list[str]],
     title: str,
-    waits: Sequence[Waiting],
+    waits: Sequence[TimeToDetection],
     ends: tuple[float, float],
     width: int,
     right: str,
@@ -333,7 +334,7 @@ def _curve(survival: Survival, low: float, high: float, bars: int) -> str:
     return "".join(marks[min(8, int(s * 8) + 1)] if s else marks[0] for s in shares)
 
 
-def told_apart(comparison: Comparison, strategy: str) -> list[str]:
+def fault_verdicts(comparison: Comparison, strategy: str) -> list[str]:
     """Say which faults a strategy was shown to find sooner, or later, than the baseline."""
     own = [
         detection
@@ -342,7 +343,9 @@ def told_apart(comparison: Comparison, strategy: str) -> list[str]:
     ]
     result = []
     for words, unit in (("in tests", "tests"), ("in CPU time", "cpu_seconds")):
-        waits: dict[str, Waiting] = {detection.fault: getattr(detection, unit) for detection in own}
+        waits: dict[str, TimeToDetection] = {
+            detection.fault: getattr(detection, unit) for detection in own
+        }
         shown = {
             fault: wait
             for fault, wait in waits.items()

@@ -1,11 +1,14 @@
-"""Constraints between features, and fast deduction from them.
+"""Constraints between features, and the solver that answers questions about them.
 
 Every constraint on features is a clause: "one of these features is on, or one of those is off". A
 clause is kept as two bit masks over the features, so that checking a configuration takes two ANDs.
-Spaces have tens to hundreds of features, and nearly all of their constraints have two literals,
-where unit propagation alone decides; a DPLL solver of thirty lines does the rest.
 
-`Deduction` answers what follows when one more feature is switched on or off, fast enough to be
+`Solver` is the only solver for clauses in swarmtest: spaces are checked, configurations drawn and
+covering arrays built with it. It propagates units and, where that does not decide, searches (Davis,
+Logemann, Loveland: A machine program for theorem-proving, 1962). Spaces have tens to hundreds of
+features, and nearly all of their constraints have two literals, so there is little to search.
+
+`Solver.decide` answers what follows when one more feature is switched on or off, fast enough to be
 asked for every test. A grammar with 150 features has hundreds of clauses, and a draw decides
 feature by feature. So consequences are looked for only in the clauses that name the feature, and a
 *witness*, a whole configuration that agrees with everything decided so far, shows that the rest can
@@ -15,11 +18,12 @@ witness is patched with the consequences, which is nearly always enough.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
-Pair: TypeAlias = tuple[int, int]
+Masks: TypeAlias = tuple[int, int]
 """A clause as two masks: a bit of the first is on, or a bit of the second is off."""
 _FEW = 4
 """The number of clauses that can be checked after each decision."""
@@ -96,32 +100,14 @@ class Clause:
     off: int
     constraint: Constraint
 
+    @property
+    def masks(self) -> Masks:
+        """The clause without its words."""
+        return self.on, self.off
+
     def holds(self, bits: int) -> bool:
         """Return whether the configuration with these bits satisfies the clause."""
         return bool(bits & self.on or ~bits & self.off)
-
-
-def propagate(clauses: Iterable[Clause], true: int, false: int) -> tuple[int, int] | None:
-    """Return all features that follow from those known on (`true`) and off (`false`).
-
-    Return None if they conflict.
-    """
-    # A clause with the same feature on both sides always holds.
-    clauses = [clause for clause in clauses if not clause.on & clause.off]
-    while True:
-        before = true, false
-        for clause in clauses:
-            if clause.on & true or clause.off & false:
-                continue
-            on, off = clause.on & ~false, clause.off & ~true
-            if not on and not off:
-                return None
-            if (on | off).bit_count() == 1:
-                true, false = true | on, false | off
-        if true & false:
-            return None
-        if (true, false) == before:
-            return before
 
 
 def solve(clauses: Sequence[Clause], true: int = 0, false: int = 0) -> int | None:
@@ -132,17 +118,9 @@ def solve(clauses: Sequence[Clause], true: int = 0, false: int = 0) -> int | Non
     >>> solve([Clause(0b10, 0b01, requires("a", "b"))], true=0b01)
     3
     """
-    known = propagate(clauses, true, false)
-    if known is None:
-        return None
-    true, false = known
-    for clause in clauses:
-        if not (clause.on & true or clause.off & false):
-            free = (clause.on | clause.off) & ~true & ~false
-            bit = free & -free
-            solution = solve(clauses, true | bit, false)
-            return solution if solution is not None else solve(clauses, true, false | bit)
-    return true
+    width = max([mask.bit_length() for c in clauses for mask in c.masks], default=0)
+    width = max(width, true.bit_length(), false.bit_length())
+    return Solver([clause.masks for clause in clauses], width).solve(true, false)
 
 
 def conflict(clauses: Sequence[Clause]) -> list[Constraint]:
@@ -164,7 +142,7 @@ def conflict(clauses: Sequence[Clause]) -> list[Constraint]:
     return [clause.constraint for clause in core]
 
 
-class Known(NamedTuple):
+class Decisions(NamedTuple):
     """The features that are decided, and a configuration that completes the decisions."""
 
     true: int
@@ -172,75 +150,144 @@ class Known(NamedTuple):
     witness: int
 
 
-class Deduction:
-    """The clauses of a space, indexed by feature.
+class Solver:
+    """Answers which configurations satisfy clauses, and what follows from decisions.
 
-    >>> from swarmtest.core.constraints import requires
-    >>> deduction = Deduction([Clause(0b10, 0b01, requires("a", "b"))], 2)
-    >>> deduction.decided(deduction.start, 0b01, on=True).true
+    >>> solver = Solver([(0b10, 0b01)], 2)  # feature 1 is on, or feature 0 is off
+    >>> solver.solve(preferred=0b01), solver.solve(true=0b01, false=0b10)
+    (3, None)
+    >>> solver.decide(solver.start, 0b01, on=True).true
     3
     """
 
-    def __init__(self, clauses: Sequence[Clause], features: int) -> None:
-        """Index `clauses`, which can all be satisfied together."""
-        self._pairs: list[Pair] = [(c.on, c.off) for c in clauses if not c.on & c.off]
-        self._if_on: list[list[Pair]] = [[] for _ in range(features)]
-        self._if_off: list[list[Pair]] = [[] for _ in range(features)]
-        for on, off in self._pairs:
-            for i in range(features):
-                if off >> i & 1:
-                    self._if_on[i].append((on, off))
-                if on >> i & 1:
-                    self._if_off[i].append((on, off))
-        start = self._facts()
-        witness = solve(clauses, *start)
-        assert witness is not None, "an unsatisfiable space is refused when it is built"
-        self.start = Known(*start, witness)
-        """What holds in every configuration."""
+    def __init__(self, clauses: Iterable[Masks], features: int) -> None:
+        """Index the clauses by feature; they may contradict each other."""
+        self.clauses: list[Masks] = []
+        """The clauses that do not always hold."""
+        self._if_on: list[list[Masks]] = [[] for _ in range(features)]
+        self._if_off: list[list[Masks]] = [[] for _ in range(features)]
+        occurrences = [0] * features
+        for masks in clauses:
+            on, off = masks
+            for mask, index in ((on, self._if_off), (off, self._if_on)):
+                for number in _numbers(mask):
+                    occurrences[number] += 1
+                    if not on & off:
+                        index[number].append(masks)
+            if not on & off:
+                self.clauses.append(masks)
+        order = sorted(range(features), key=occurrences.__getitem__, reverse=True)
+        self._order = [1 << number for number in order if occurrences[number]]
+        self._facts = self._find_facts()
 
-    def decided(self, known: Known, bit: int, on: bool) -> Known | None:
+    @functools.cached_property
+    def start(self) -> Decisions:
+        """What holds in every configuration; only for clauses that can be satisfied together."""
+        # Decisions that the witness shares are cheap. Any will do; one with every other feature is
+        # right about half of the coin tosses.
+        witness = self.solve(preferred=sum(1 << i for i in range(0, len(self._if_on), 2)))
+        assert witness is not None, "an unsatisfiable space is refused when it is built"
+        assert self._facts is not None
+        return Decisions(*self._facts, witness)
+
+    def solve(self, true: int = 0, false: int = 0, preferred: int = 0) -> int | None:
+        """Return a configuration that satisfies all clauses, or None if there is none.
+
+        The features `true` are on in it, and the features `false` are off. The features named by
+        most clauses come first: each is on if it is in `preferred` and off if it is not, unless
+        that is impossible. So the answer does not depend on how it is searched for.
+        """
+        known = self.propagate(true, false)
+        if known is None:
+            return None
+        true, false = known
+        if self.is_satisfied(wish := true | preferred & ~false):
+            return wish
+        # Each decision with the state before it, to be tried the other way.
+        untried: list[tuple[int, int, int, int, bool]] = []
+        position = 0
+        while position < len(self._order):
+            bit = self._order[position]
+            if (true | false) & bit:
+                position += 1
+                continue
+            on = bool(preferred & bit)
+            untried.append((position, true, false, bit, not on))
+            followed = self._follow(true, false, bit, on)
+            while followed is None:
+                if not untried:
+                    return None
+                position, true, false, bit, on = untried.pop()
+                followed = self._follow(true, false, bit, on)
+            true, false = followed
+        return true | preferred & ~false
+
+    def propagate(self, true: int, false: int) -> Masks | None:
+        """Return all features that follow from those known on (`true`) and off (`false`).
+
+        Return None if they conflict.
+        """
+        known = self._facts
+        for mask, on in ((true, True), (false, False)):
+            for number in _numbers(mask):
+                if known is None:
+                    return None
+                if not known[not on] >> number & 1:
+                    known = self._follow(*known, 1 << number, on)
+        return known
+
+    def is_satisfied(self, bits: int) -> bool:
+        """Return whether a configuration satisfies all clauses."""
+        return all(bits & on or ~bits & off for on, off in self.clauses)
+
+    def decide(self, decisions: Decisions, bit: int, on: bool) -> Decisions | None:
         """Return what follows from one more decision; None if it cannot be completed."""
-        true, false, witness = known
+        true, false, witness = decisions
         if not (self._if_on if on else self._if_off)[bit.bit_length() - 1]:
             if on:  # no clause forbids it
-                return None if bit & false else Known(true | bit, false, witness | bit)
-            return None if bit & true else Known(true, false | bit, witness & ~bit)
-        consequences = self._followed(true, false, bit, on)
+                return None if bit & false else Decisions(true | bit, false, witness | bit)
+            return None if bit & true else Decisions(true, false | bit, witness & ~bit)
+        consequences = self._follow(true, false, bit, on)
         if consequences is None:
             return None
         completed: int | None = witness
         if bool(witness & bit) != on:
-            completed = self._completed(*consequences, witness)
-        return None if completed is None else Known(*consequences, completed)
+            completed = self._complete(*consequences, witness)
+        return None if completed is None else Decisions(*consequences, completed)
 
-    def is_met(self, known: Known) -> bool:
-        """Return whether every clause is satisfied already.
-
-        Also return False if there are too many clauses to find out quickly.
-        """
-        true, false = known.true, known.false
-        return len(self._pairs) <= _FEW and all(on & true or off & false for on, off in self._pairs)
-
-    def possible(self, known: Known, bit: int, on: bool) -> bool:
+    def is_possible(self, decisions: Decisions, bit: int, on: bool) -> bool:
         """Return whether one more decision could be completed.
 
         This is faster than finding out what follows from the decision.
         """
-        if bool(known.witness & bit) == on or self._broken(known.witness ^ bit, bit) is None:
+        witness = decisions.witness
+        if bool(witness & bit) == on or self._broken_clause(witness ^ bit, bit) is None:
             return True
-        return self.decided(known, bit, on) is not None
+        return self.decide(decisions, bit, on) is not None
 
-    def _facts(self) -> tuple[int, int]:
+    def is_met(self, decisions: Decisions) -> bool:
+        """Return whether every clause is satisfied by what is decided already.
+
+        Also return False if there are too many clauses to find out quickly.
+        """
+        true, false = decisions.true, decisions.false
+        few = len(self.clauses) <= _FEW
+        return few and all(on & true or off & false for on, off in self.clauses)
+
+    def _find_facts(self) -> Masks | None:
         """Return what the clauses with one literal say, and what follows from them."""
         true = false = 0
-        for on, off in self._pairs:
+        for on, off in self.clauses:
+            if not on | off:
+                return None
             if (on | off).bit_count() == 1:
-                followed = self._followed(true, false, on | off, bool(on))
-                assert followed is not None, "an unsatisfiable space is refused when it is built"
+                followed = self._follow(true, false, on | off, bool(on))
+                if followed is None:
+                    return None
                 true, false = followed
         return true, false
 
-    def _followed(self, true: int, false: int, bit: int, on: bool) -> tuple[int, int] | None:
+    def _follow(self, true: int, false: int, bit: int, on: bool) -> Masks | None:
         """Propagate one decision; return None at a conflict."""
         if bit & (false if on else true):
             return None
@@ -261,7 +308,7 @@ class Deduction:
                     waiting.append((left, bool(left_on)))
         return true, false
 
-    def _broken(self, bits: int, changed: int) -> Pair | None:
+    def _broken_clause(self, bits: int, changed: int) -> Masks | None:
         """Return a clause that `bits` violates, or None.
 
         Without the changed bits all clauses hold, so only clauses that name those are checked.
@@ -274,14 +321,14 @@ class Deduction:
                     return on, off
         return None
 
-    def _completed(self, true: int, false: int, witness: int) -> int | None:
+    def _complete(self, true: int, false: int, witness: int) -> int | None:
         """Return a configuration near the witness that agrees with all decisions, or None.
 
         If the patched witness violates a clause, one of its undecided literals has to be met. Each
         is tried in turn, and is assumed not to hold in the tries after it.
         """
         patched = (witness | true) & ~false
-        broken = self._broken(patched, patched ^ witness)
+        broken = self._broken_clause(patched, patched ^ witness)
         if broken is None:
             return patched
         on, off = broken
@@ -290,13 +337,21 @@ class Deduction:
             bit = left & -left
             left &= ~bit
             meets = bool(on & bit)
-            followed = self._followed(true, false, bit, meets)
+            followed = self._follow(true, false, bit, meets)
             if followed is not None:
-                completed = self._completed(*followed, witness)
+                completed = self._complete(*followed, witness)
                 if completed is not None:
                     return completed
-            otherwise = self._followed(true, false, bit, not meets)
+            otherwise = self._follow(true, false, bit, not meets)
             if otherwise is None:
                 return None
             true, false = otherwise
         return None
+
+
+def _numbers(mask: int) -> Iterator[int]:
+    """Yield the numbers of the bits of a mask, the lowest first."""
+    while mask:
+        bit = mask & -mask
+        yield bit.bit_length() - 1
+        mask ^= bit

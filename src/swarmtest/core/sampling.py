@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from swarmtest.core.configuration import Configuration, weighted
-from swarmtest.core.constraints import Deduction, Known
+from swarmtest.core.constraints import Decisions, Solver
 from swarmtest.core.dimensions import Scalar
 from swarmtest.core.errors import UserError
 from swarmtest.core.seeds import FEW, Stream, key_of, named_of_trials
@@ -49,7 +49,7 @@ class Proposal:
     which many tests share.
 
     >>> space = Space(["push", "pop"])
-    >>> Proposal(space.default(), propensities=(1.0,), origin="default").configuration["push"]
+    >>> Proposal(space.default(), propensities=(1.0,), origin="all-on").configuration["push"]
     1.0
     """
 
@@ -84,7 +84,7 @@ def toss(
     rates: Sequence[float],
     rng: Stream,
     origin: str = "",
-    after: Known | None = None,
+    after: Decisions | None = None,
 ) -> Proposal:
     """Return a configuration with each feature included at its rate.
 
@@ -178,7 +178,7 @@ def draw_settings(space: Space, rng: Stream) -> tuple[Scalar, ...]:
     )
 
 
-def settled(space: Space, off: int, on: int) -> Known:
+def settled(space: Space, off: int, on: int) -> Decisions:
     """Return what holds once the features `off` are left out and then the features `on` included.
 
     Both are bit masks, and are followed as far as the constraints allow: a feature that cannot be
@@ -186,19 +186,19 @@ def settled(space: Space, off: int, on: int) -> Known:
 
     >>> from swarmtest import Feature
     >>> space = Space([Feature("open"), Feature("close", requires=["open"]), Feature("stat")])
-    >>> known = settled(space, off=0b001, on=0b010)
-    >>> f"{known.true:03b} {known.false:03b}"
+    >>> decisions = settled(space, off=0b001, on=0b010)
+    >>> f"{decisions.true:03b} {decisions.false:03b}"
     '100 011'
     """
-    deduction = _deduction(space)
-    known = deduction.start
+    solver = _solver(space)
+    decisions = solver.start
     for mask, wanted in ((off, False), (on, True)):
         for i in range(len(space.features)):
             bit = 1 << i
-            if mask & bit and not (known.true | known.false) & bit:
-                decision = deduction.decided(known, bit, wanted)
-                known = decision or deduction.decided(known, bit, not wanted) or known
-    return known
+            if mask & bit and not (decisions.true | decisions.false) & bit:
+                more = solver.decide(decisions, bit, wanted)
+                decisions = more or solver.decide(decisions, bit, not wanted) or decisions
+    return decisions
 
 
 def alike_given_the_others(sizes: Sequence[float], bits: int) -> tuple[float, ...]:
@@ -290,11 +290,11 @@ def _one_if_alike(rates: tuple[float, ...]) -> tuple[float, ...]:
 
 
 @functools.lru_cache(maxsize=64)
-def _deduction(space: Space) -> Deduction:
+def _solver(space: Space) -> Solver:
     clauses = list(space.clauses)
     if all(clause.off for clause in clauses):  # otherwise a clause already demands some feature
         clauses.append(space.never_empty)
-    return Deduction(clauses, len(space.features))
+    return Solver([clause.masks for clause in clauses], len(space.features))
 
 
 def _random_order(space: Space, rng: Stream) -> list[int]:
@@ -307,34 +307,34 @@ def _toss_in_turn(
     order: Sequence[int],
     draws: Sequence[float],
     rates: Sequence[float],
-    after: Known | None = None,
+    after: Decisions | None = None,
 ) -> tuple[int, tuple[float, ...]]:
     """Toss the features one by one, and set those that then have no choice."""
-    deduction = _deduction(space)
-    decided, possible, known = deduction.decided, deduction.possible, after or deduction.start
+    solver = _solver(space)
+    decide, is_possible, decisions = solver.decide, solver.is_possible, after or solver.start
     chances, bits = list(rates), 0
     is_free = False
     for i in order:
         bit = 1 << i
-        if (known.true | known.false) & bit:
-            chances[i] = 1.0 if known.true & bit else 0.0
+        if (decisions.true | decisions.false) & bit:
+            chances[i] = 1.0 if decisions.true & bit else 0.0
             continue
         on = draws[i] < rates[i]
-        is_free = is_free or deduction.is_met(known)
+        is_free = is_free or solver.is_met(decisions)
         if is_free:
             bits |= bit if on else 0
             continue
-        decision = decided(known, bit, on)
+        more = decide(decisions, bit, on)
         # With a rate of 0 or 1, the probability is the same whether or not there was a choice.
-        forced = decision is None or (0.0 < rates[i] < 1.0 and not possible(known, bit, not on))
-        if decision is None:
+        forced = more is None or (0.0 < rates[i] < 1.0 and not is_possible(decisions, bit, not on))
+        if more is None:
             on = not on
-            decision = decided(known, bit, on)
-        assert decision is not None, "on or off is always possible"
+            more = decide(decisions, bit, on)
+        assert more is not None, "on or off is always possible"
         if forced:
             chances[i] = float(on)
-        known = decision
-    return known.true | bits, tuple(chances)
+        decisions = more
+    return decisions.true | bits, tuple(chances)
 
 
 def _allowed(space: Space, weights: Sequence[float], rng: Stream) -> list[float]:

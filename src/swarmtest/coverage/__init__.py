@@ -5,3 +5,7 @@ For Python, `import_hook` loads the program with probes, which `weaving` puts in
 interpreter instead. `native` covers compiled programs, `totals` adds up tests, and `interchange`
 reads and writes the file formats of other tools.
 """
+
+from swarmtest._exports import exports_of
+
+__getattr__, __dir__ = exports_of(__name__)

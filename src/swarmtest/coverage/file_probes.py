@@ -1,7 +1,7 @@
 """One instrumented file at run time: from what its probes write to the targets that were hit.
 
-`Cells` is where the probes of a file write. `WovenFile` reads and empties them: lines, blocks and
-branches follow from which probes were hit; `Traces` reads paths and states of predicates, whose
+`ProbeCells` is where the probes of a file write. `WovenFile` reads and empties them: lines, blocks
+and branches follow from which probes were hit; `Traces` reads paths and states of predicates, whose
 targets are not known beforehand. Reading is part of every test, so results are cached: a path or
 a state is interpreted only when it is first seen. A set of hits that is new (most tests of a
 campaign have one) costs a few operations on whole sets.
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from swarmtest.core.targets import Catalogue, Source, content_hash
 from swarmtest.coverage.weaving.blocks import number_ways, symbols_of_way
-from swarmtest.coverage.weaving.implications import Function, Plan
+from swarmtest.coverage.weaving.implications import ProbedFunction, ProbePlan
 from swarmtest.coverage.weaving.paths import (
     PathIndex,
     TooManyPaths,
@@ -40,7 +40,7 @@ from swarmtest.coverage.weaving.snippets import CUT_WAY, RAISED_MARK
 
 
 @dataclass
-class Cells:
+class ProbeCells:
     """What the probes of one file write to, for the life of the process.
 
     The contents change, the objects stay the same, because instrumented code refers to them.
@@ -67,14 +67,14 @@ def cells_key(source: Source, kinds: tuple[str, ...]) -> str:
     return f"{source.id} {' '.join(kinds)}"
 
 
-_cells: dict[str, Cells] = {}
+_cells: dict[str, ProbeCells] = {}
 
 
-def cells_of(file: str, probes: int, ways: int) -> Cells:
+def cells_of(file: str, probes: int, ways: int) -> ProbeCells:
     """Return the cells with a key, which are created at the first call."""
     file_cells = _cells.get(file)
     if file_cells is None:
-        file_cells = _cells[file] = Cells([0] * probes, [0] * probes)
+        file_cells = _cells[file] = ProbeCells([0] * probes, [0] * probes)
         file_cells.ways, file_cells.no_ways = [0] * ways, [0] * ways
     return file_cells
 
@@ -109,7 +109,7 @@ class _Cache(dict[Any, Any]):
 class Traces:
     """Interprets the paths and predicate states of one file."""
 
-    def __init__(self, source: Source, plan: Plan, problems: list[str]) -> None:
+    def __init__(self, source: Source, plan: ProbePlan, problems: list[str]) -> None:
         self.catalogue = Catalogue()
         self._problems = problems
         self._source = source
@@ -123,9 +123,9 @@ class Traces:
         self._additions: dict[int, dict[str, int]] = {}
         self._primes: dict[int, tuple[PathIndex, list[int]]] = {}
         self._described: dict[int, tuple[dict[str, str], str]] = {}
-        self._spans: dict[int, tuple[int, Function]] = {}
+        self._spans: dict[int, tuple[int, ProbedFunction]] = {}
 
-    def numbers(self, cells: Cells) -> list[int]:
+    def numbers(self, cells: ProbeCells) -> list[int]:
         """Return the numbers of the targets that were reached, in any order, maybe repeated."""
         numbers: list[int] = []
         if cells.paths:
@@ -140,7 +140,13 @@ class Traces:
         return numbers
 
     def _target(
-        self, kind: str, name: str, line: int, function: Function, content: str, detail: str = ""
+        self,
+        kind: str,
+        name: str,
+        line: int,
+        function: ProbedFunction,
+        content: str,
+        detail: str = "",
     ) -> int:
         target = self._source.target(kind, name, line, function.name, content, detail)
         return self.catalogue.number(target)
@@ -219,12 +225,12 @@ class Traces:
         name = f"{function.name}#{digest}"
         return self._target("path", name, function.line, function, content, detail)
 
-    def _content(self, function: Function, blocks: Any) -> str:
+    def _content(self, function: ProbedFunction, blocks: Any) -> str:
         """Return a hash of the text of the blocks, in order, each once."""
         spans = [function.outline[0][block][:2] for block in dict.fromkeys(blocks)]
         return content_hash("\n".join("\n".join(self._lines[a - 1 : b]) for a, b in spans))
 
-    def _through(self, function: Function, blocks: Any) -> str:
+    def _through(self, function: ProbedFunction, blocks: Any) -> str:
         return "-".join(str(function.outline[0][block][0]) for block in blocks)
 
     def _list_primes(self, number: int) -> tuple[PathIndex, list[int]]:
@@ -247,7 +253,7 @@ class Traces:
         self._primes[number] = index_and_numbers = (PathIndex(paths), numbers)
         return index_and_numbers
 
-    def _du_numbers(self, function: Function, blocks: list[int]) -> list[int]:
+    def _du_numbers(self, function: ProbedFunction, blocks: list[int]) -> list[int]:
         described = function.outline[0]
         defines = [frozenset(block[2]) for block in described]
         uses = [frozenset(block[3]) for block in described]
@@ -273,7 +279,7 @@ class Traces:
         name = f"{line} {vector}".rstrip()
         return self._target("predicate", name, line, function, content, detail)
 
-    def _span(self, fact: int) -> tuple[int, Function]:
+    def _span(self, fact: int) -> tuple[int, ProbedFunction]:
         """Return the first line and the function of a fact's statement."""
         if not self._spans:
             self._spans = {
@@ -293,7 +299,7 @@ _MAX_CACHED_STATES = 5000
 _NONE: Numbers = np.zeros(0, np.uint32)
 
 
-class Reached(NamedTuple):
+class ReachedTargets(NamedTuple):
     """The targets of a state, as ascending numbers in the catalogue."""
 
     inside: Numbers
@@ -302,24 +308,24 @@ class Reached(NamedTuple):
     """Targets outside of functions, which imports reach."""
 
 
-NOTHING = Reached(_NONE, _NONE)
+NOTHING = ReachedTargets(_NONE, _NONE)
 
 
-class Written(NamedTuple):
+class WrittenFile(NamedTuple):
     """What the probes of one file wrote, for another process."""
 
     source: Source
     path: str
-    plan: Plan | None
+    plan: ProbePlan | None
     """None if the other process knows it."""
-    cells: Cells
+    cells: ProbeCells
 
 
 class WovenFile:
     """Reads and empties the cells of one file."""
 
     def __init__(
-        self, source: Source, path: str, plan: Plan, cells: Cells, problems: list[str]
+        self, source: Source, path: str, plan: ProbePlan, cells: ProbeCells, problems: list[str]
     ) -> None:
         """`problems` receives a line for everything that cannot be counted."""
         self.source = source
@@ -331,11 +337,11 @@ class WovenFile:
         self._numbers = _NONE
         self._masks: list[int] = []
         self._at_import = 0
-        self._reached: dict[Any, Reached] = {None: NOTHING}
+        self._reached: dict[Any, ReachedTargets] = {None: NOTHING}
         self._raised_masks: dict[tuple[int, int], int] = {}
 
     def enrol(self, catalogue: Catalogue) -> None:
-        """Number the file's targets in a catalogue."""
+        """Give the file's targets numbers in a catalogue."""
         catalogue.add_source(self.source)
         self._traces.catalogue = catalogue
         plan = self._plan
@@ -346,11 +352,11 @@ class WovenFile:
             if target[3] == 0:
                 self._at_import |= 1 << bit
 
-    def written(self, with_plan: bool) -> Written:
+    def written(self, with_plan: bool) -> WrittenFile:
         """Return what the file's probes wrote."""
-        return Written(self.source, self.path, self._plan if with_plan else None, self._cells)
+        return WrittenFile(self.source, self.path, self._plan if with_plan else None, self._cells)
 
-    def overwrite(self, written: Written) -> None:
+    def overwrite(self, written: WrittenFile) -> None:
         """Replace the contents of the cells; the objects stay, because code refers to them."""
         own, new = self._cells, written.cells
         own.hits[:], own.ways[:] = new.hits, new.ways
@@ -382,7 +388,7 @@ class WovenFile:
             return bytes(cells.hits), *sorted(cells.raised)
         return bytes(cells.hits) if cells.hits != cells.zeros else None
 
-    def reached(self, state: Any) -> Reached:
+    def reached(self, state: Any) -> ReachedTargets:
         """Return the targets of a state."""
         reached = self._reached.get(state)
         if reached is None:
@@ -391,13 +397,13 @@ class WovenFile:
             reached = self._reached[state] = self._read_hits(state)
         return reached
 
-    def _read_hits(self, state: Any) -> Reached:
+    def _read_hits(self, state: Any) -> ReachedTargets:
         hits, *raised = state if isinstance(state, tuple) else (state,)
         mask = reduce(or_, compress(self._masks, hits), 0)
         for key in raised:
             mask |= self._raised_mask(key)
         outside = mask & self._at_import
-        return Reached(self._in_mask(mask ^ outside), self._in_mask(outside))
+        return ReachedTargets(self._in_mask(mask ^ outside), self._in_mask(outside))
 
     def found(self) -> list[int]:
         """Return the targets of paths and predicates; sets of them repeat too rarely to cache."""

@@ -35,7 +35,7 @@ from types import CodeType, ModuleType
 from swarmtest.core.targets import Source
 from swarmtest.coverage.file_probes import cells_key
 from swarmtest.coverage.scope import Scope, shown_path
-from swarmtest.coverage.weaving.implications import Plan
+from swarmtest.coverage.weaving.implications import ProbePlan
 from swarmtest.coverage.weaving.snippets import CELLS
 from swarmtest.coverage.weaving.weaver import weave, woven_tree
 
@@ -51,19 +51,21 @@ def stamp(source: bytes, file: str, kinds: tuple[str, ...]) -> bytes:
     return hashlib.blake2b(FORMAT + options + b"\0" + source, digest_size=32).digest()
 
 
-def load(path: str, kinds: tuple[str, ...], made_from: bytes) -> tuple[CodeType, Plan] | None:
+def load(path: str, kinds: tuple[str, ...], made_from: bytes) -> tuple[CodeType, ProbePlan] | None:
     """Return the cached code and plan of a source; None if there is none with this stamp."""
     try:
         data = _cache_path(path, kinds).read_bytes()
         if not data.startswith(FORMAT + made_from):
             return None
         code, plan = marshal.loads(data[len(FORMAT) + len(made_from) :])
-        return code, Plan.from_plain(plan)
+        return code, ProbePlan.from_plain(plan)
     except (OSError, EOFError, ValueError, TypeError, NotImplementedError):
         return None
 
 
-def keep(path: str, kinds: tuple[str, ...], made_from: bytes, code: CodeType, plan: Plan) -> None:
+def keep(
+    path: str, kinds: tuple[str, ...], made_from: bytes, code: CodeType, plan: ProbePlan
+) -> None:
     """Write code and plan to the cache; another process never sees half of them."""
     if sys.dont_write_bytecode:
         return
@@ -97,7 +99,7 @@ def _cache_path(path: str, kinds: tuple[str, ...]) -> Path:
 
 # Finding and loading modules.
 
-Register = Callable[[Source, Plan, str], None]
+Register = Callable[[Source, ProbePlan, str], None]
 
 
 class Hook(MetaPathFinder):

@@ -20,7 +20,7 @@ import numpy as np
 
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Catalogue, Source
-from swarmtest.coverage.file_probes import Reached
+from swarmtest.coverage.file_probes import ReachedTargets
 from swarmtest.coverage.scope import shown_path
 from swarmtest.coverage.weaving.syntax import logical_lines
 from swarmtest.coverage.weaving.weaver import weave
@@ -47,7 +47,7 @@ class MonitoredFile:
         self._at_import: set[int] = set()
 
     def enrol(self, catalogue: Catalogue) -> None:
-        """Number the file's targets in a catalogue."""
+        """Give the file's targets numbers in a catalogue."""
         catalogue.add_source(self.source)
         for target in self._targets:
             self._numbers[target.line] = number = catalogue.number(target)
@@ -66,13 +66,15 @@ class MonitoredFile:
         """Return no paths or predicates: only lines can be seen."""
         return []
 
-    def reached(self, state: Any) -> Reached:
+    def reached(self, state: Any) -> ReachedTargets:
         """Return the targets of a state."""
         lines = {self._starts.get(line, line) for line in state}
         numbers = {self._numbers[line] for line in lines if line in self._numbers}
         outside = numbers & self._at_import
         inside = numbers - outside
-        return Reached(np.array(sorted(inside), np.uint32), np.array(sorted(outside), np.uint32))
+        return ReachedTargets(
+            np.array(sorted(inside), np.uint32), np.array(sorted(outside), np.uint32)
+        )
 
 
 def _lines_of(code: CodeType, function: str = "") -> dict[int, str]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import format_percent
 from swarmtest.core.targets import Catalogue, Hits, Target
 from swarmtest.coverage.interchange.cobertura import write_cobertura
 from swarmtest.coverage.interchange.coveragepy import write_coverage_data
@@ -98,7 +99,7 @@ class Tally:
         parts = []
         for kind, (hit, total) in self.shares().items():
             # The targets of other kinds are found while tests run, so their total is unknown.
-            share = f" of {total} ({hit / total:.0%})" if kind in WITH_PROBES else ""
+            share = f" of {total} ({format_percent(hit / total, 0)})" if kind in WITH_PROBES else ""
             parts.append(f"{kind} {hit}{share}")
         return ", ".join(parts) or "nothing was reached"
 
@@ -244,12 +245,12 @@ class Tally:
         targets = [tuple(target) for target in self.catalogue.targets[since:]]
         return targets, dict(self.counts), sorted(self.outside), self.tests, self.places
 
-    def merge(self, told: Any, numbers: list[int] | None = None) -> None:
+    def merge(self, report: Any, numbers: list[int] | None = None) -> None:
         """Add what another process reported with `to_plain`.
 
         `numbers` are our numbers of the targets that it reported before; new ones are appended.
         """
-        targets, counts, outside, tests, places = told
+        targets, counts, outside, tests, places = report
         self.places |= places
         numbers = [] if numbers is None else numbers
         numbers += [self.catalogue.number(Target(*target)) for target in targets]
@@ -273,6 +274,7 @@ class SuiteCoverage:
         self._listed = 0
         self._outside: set[int] = set()
         self._numbers: dict[str, list[int]] = {}
+        self._waiting: dict[str, list[tuple[int, Any]]] = {}
         self._lost: list[str] = []
 
     def begin(self) -> None:
@@ -297,9 +299,15 @@ class SuiteCoverage:
             f"coverage of {test} is missing: its process died before it could tell"
             for test in self._lost
         ]
-        return [*self._coverage.problems, *unseen, *lost]
+        early = [
+            f"coverage of {test} is missing: an earlier report of its process did not arrive"
+            for waiting in self._waiting.values()
+            for _, plain in waiting
+            for test in plain[3]
+        ]
+        return [*self._coverage.problems, *unseen, *lost, *early]
 
-    def told(self) -> str:
+    def report(self) -> str:
         """Return what is new since the last call, as text for `merge` in another process."""
         self._settle()
         tally, since = self._tally, self._reported
@@ -309,15 +317,22 @@ class SuiteCoverage:
             collection.clear()
         return report
 
-    def merge(self, told: str) -> None:
-        """Add what another process reported with `told`.
+    def merge(self, report: str) -> None:
+        """Add what another process reported with `report`.
 
-        Reports must come in order: one is ignored if the targets before it are unknown.
+        A report uses the numbers of targets that earlier ones introduced, so one that arrives early
+        waits for those before it.
         """
-        name, since, plain = json.loads(told)
+        name, since, plain = json.loads(report)
         numbers = self._numbers.setdefault(name, [])
-        if len(numbers) == since:
-            self._tally.merge(plain, numbers)
+        waiting = self._waiting.setdefault(name, [])
+        waiting.append((since, plain))
+        while usable := [pair for pair in waiting if pair[0] <= len(numbers)]:
+            since, plain = usable[0]
+            waiting.remove(usable[0])
+            is_new = not plain[0] or since == len(numbers)
+            if is_new:  # otherwise its targets are known: the same report came twice
+                self._tally.merge(plain, numbers)
 
     def _settle(self) -> None:
         """Add new targets, and what new imports reached, to the tally."""

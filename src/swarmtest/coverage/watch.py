@@ -18,7 +18,7 @@ import numpy as np
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Catalogue, Hits, Source
 from swarmtest.coverage import file_probes as live
-from swarmtest.coverage.file_probes import WovenFile, Written
+from swarmtest.coverage.file_probes import WovenFile, WrittenFile
 from swarmtest.coverage.import_hook import (
     Hook,
     ProbingLoader,
@@ -30,7 +30,7 @@ from swarmtest.coverage.import_hook import (
 from swarmtest.coverage.kinds import WITH_PROBES, monitoring_is_possible, parse_kinds
 from swarmtest.coverage.monitoring import Monitor, MonitoredFile
 from swarmtest.coverage.options import CoverageOptions
-from swarmtest.coverage.weaving.implications import Plan
+from swarmtest.coverage.weaving.implications import ProbePlan
 
 _DEPENDENCIES = ("numpy", "pyroaring", "click", "rich")
 """Packages that swarmtest itself imports, so that they cannot be imported after coverage begins."""
@@ -158,14 +158,14 @@ class Coverage:
             self._monitor = Monitor(self._pending.append)
         return self._monitor
 
-    def _register(self, source: Source, plan: Plan, path: str) -> None:
+    def _register(self, source: Source, plan: ProbePlan, path: str) -> None:
         if source.id not in self._loaded:
             cells = live.cells_of(live.cells_key(source, plan.kinds), len(plan.probes), plan.ways)
             self._loaded[source.id] = file = WovenFile(source, path, plan, cells, self.problems)
             self._pending.append(file)
 
     def _enrol_pending(self) -> None:
-        """Number the targets of the files that were loaded since the last call."""
+        """Give numbers to the targets of the files that were loaded since the last call."""
         for file in self._pending:
             file.enrol(self.catalogue)
         self.files += self._pending
@@ -208,14 +208,14 @@ class Coverage:
         """The ids of the sources whose probes are known here."""
         return frozenset(self._loaded)
 
-    def written(self, known: Container[str]) -> list[Written]:
+    def written(self, known: Container[str]) -> list[WrittenFile]:
         """Return what probes wrote in this process, for a process that knows some of the files.
 
         `known` are the ids of the sources that the other process knows.
         """
         return [file.written(id not in known) for id, file in self._loaded.items()]
 
-    def take_over(self, written: Iterable[Written]) -> None:
+    def take_over(self, written: Iterable[WrittenFile]) -> None:
         """Replace what probes wrote here by what they wrote in a fork of this process."""
         for file in written:
             if file.plan is not None:

@@ -21,7 +21,7 @@ RUNS = 5
 """How often a test is run: a flaky fault shows in some runs only."""
 
 
-def ran(test: Path, fault: str, seconds: float, files: list[str]) -> dict[str, Any]:
+def run_saved_test(test: Path, fault: str, seconds: float, files: list[str]) -> dict[str, Any]:
     """Run a test that should show a fault and return what happened; `files` are of the tree."""
     saved = json.loads(test.read_text())
     data = enclosed_test(saved)
@@ -76,7 +76,7 @@ def main() -> None:
     """Run the test that the command line names."""
     test, fault, seconds, *files = sys.argv[1:]
     try:
-        result = ran(Path(test), fault, float(seconds), files)
+        result = run_saved_test(Path(test), fault, float(seconds), files)
     except Exception as error:  # the other version may raise anything; report it in one line
         result = {"error": f"{type(error).__name__}: {error}"}
     # The program under test may print, too; the caller reads the last line.

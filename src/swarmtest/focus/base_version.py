@@ -166,7 +166,7 @@ def _verdict(fault: FaultRecord, base: _TreeRun, current: _TreeRun) -> BaseVerdi
     if result["verdict"] == "invalid":
         return BaseVerdict(UNKNOWN, f"no valid test of the base version: {result['missing']}")
     if result["fault"]:
-        return BaseVerdict(UNKNOWN, f"the base version fails otherwise: {result['signature']}")
+        return BaseVerdict(UNKNOWN, f"the base version fails in another way: {result['signature']}")
     return _new_unless_flaky(fault, current)
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,11 @@ import click
 
 from swarmtest.campaign.budget import Budget, Limits, Progress
 from swarmtest.campaign.loop import Show
+from swarmtest.campaign.reduced_faults import ReductionTime
 from swarmtest.core.errors import UserError
 from swarmtest.coverage.options import CoverageOptions
 from swarmtest.coverage.scope import project_root
 from swarmtest.focus.base_version import baseline_of
-from swarmtest.focus.fault_reductions import focus_made_small
 from swarmtest.focus.focus import Focus
 from swarmtest.focus.outcome import FocusOutcome
 from swarmtest.focus.request import FocusRequest
@@ -29,10 +30,13 @@ from swarmtest.focus.views.annotations import github_annotations, junit_xml, sar
 from swarmtest.focus.views.markdown import focus_json, markdown_summary
 from swarmtest.focus.views.terminal import focus_text
 from swarmtest.languages.places import NothingToAimAt
+from swarmtest.reduce.fault_reductions import reduce_and_show
 from swarmtest.store import open_store
+from swarmtest.store.interface import Store
 from swarmtest.store.records import FaultRecord
+from swarmtest.strategies.directed.directed import STRATEGIES
 from swarmtest.strategies.directed.merging import MERGES
-from swarmtest.strategies.directed.portfolio import STRATEGIES
+from swarmtest.subjects.subject import Subject
 from swarmtest.ui.options import confidence_option, screen_width, store_option
 from swarmtest.ui.run_options import (
     budget_options,
@@ -50,7 +54,8 @@ from swarmtest.ui.run_options import (
     workers_option,
 )
 from swarmtest.ui.terminal.progress import ProgressView, view_for
-from swarmtest.ui.terminal.tables import command_text
+from swarmtest.ui.terminal.reduced_tests import reduction_notes
+from swarmtest.ui.terminal.tables import command_text, test_code
 
 # Options.
 
@@ -58,42 +63,47 @@ from swarmtest.ui.terminal.tables import command_text
 def target_options(command: click.decorators.FC) -> click.decorators.FC:
     """Add the options that name targets."""
     options = [
-        click.option("--line", multiple=True, metavar="FILE:LINE", help="A line. May be repeated."),
+        click.option(
+            "--line", multiple=True, metavar="FILE:LINE", help="Aim at a line. May be repeated."
+        ),
         click.option(
             "--lines",
             multiple=True,
             metavar="FILE:A-B",
-            help="All statements from line A to B. May be repeated.",
+            help="Aim at all statements from line A to B. May be repeated.",
         ),
         click.option(
             "--function",
             multiple=True,
             metavar="MODULE:NAME",
-            help="All statements of a function, like shop.cart:Cart.total or cart.py:Cart.total.",
+            help="Aim at all statements of a function, such as shop.cart:Cart.total or "
+            "cart.py:Cart.total. May be repeated.",
         ),
         click.option(
             "--diff",
             metavar="REV",
             default="",
-            help="What was changed since a git revision (for a branch: since it was left), "
+            help="What was changed since a git revision (for a branch: since you branched off), "
             "committed or not.",
         ),
         click.option("--fault", multiple=True, metavar="ID", help="A fault that was found before."),
-        click.option("--mutant", multiple=True, metavar="ID", help="A mutant that was killed."),
+        click.option(
+            "--mutant", multiple=True, metavar="ID", help="A mutant that a test has killed."
+        ),
         click.option(
             "--target",
             multiple=True,
             metavar="KIND:NAME",
-            help="Any other target, like 'event:stack was full'.",
+            help="Aim at any other target, such as 'event:stack was full'. May be repeated.",
         ),
         click.option(
-            "--rare", is_flag=True, help="Lines hit rarely, but often enough for statistics."
+            "--rare", is_flag=True, help="Lines that few tests hit, but enough for statistics."
         ),
         click.option(
             "--targets-from",
             multiple=True,
             metavar="FILE",
-            help="One target per line, or SARIF of a static analyser.",
+            help="A file with one target per line, or the SARIF file of a static analyser.",
         ),
     ]
     for option in reversed(options):
@@ -104,13 +114,13 @@ def target_options(command: click.decorators.FC) -> click.decorators.FC:
 def output_options(command: click.decorators.FC) -> click.decorators.FC:
     """Add the options that say what is written besides the terminal output."""
     options = [
-        click.option("--junit", metavar="FILE", help="Write JUnit XML."),
-        click.option("--sarif", metavar="FILE", help="Write SARIF 2.1.0."),
+        click.option("--junit", metavar="FILE", help="Write the result as JUnit XML."),
+        click.option("--sarif", metavar="FILE", help="Write the result as SARIF 2.1.0."),
         click.option("--markdown", metavar="FILE", help="Write a summary in Markdown."),
         click.option(
             "--github",
             is_flag=True,
-            help="Print annotations for GitHub Actions, and add to the summary of the step.",
+            help="Print annotations for GitHub Actions, and add to the job summary.",
         ),
         click.option("--all", "everything", is_flag=True, help="List every target."),
     ]
@@ -139,22 +149,27 @@ _DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
     "--merge",
     metavar="HOW",
     default="",
-    help=f"For the last three, how targets share tests: {', '.join(MERGES)}.  [default: "
-    "aggressive]",
+    help=f"For the last three strategies, how targets share tests: {', '.join(MERGES)}.  "
+    "[default: aggressive]",
 )
 @budget_options
-@click.option("--seed", default="0", show_default=True, help="The first seed that is not used yet.")
+@click.option(
+    "--seed",
+    default="0",
+    show_default=True,
+    help="Use this seed, or the next one that no earlier campaign used.",
+)
 @workers_option
 @executor_options
 @subject_options
 @coverage_options
-@click.option("--fresh", is_flag=True, help="Run a baseline even if there is data.")
+@click.option("--fresh", is_flag=True, help="Run a baseline even if the store has data.")
 @click.option(
     "--baseline-tests",
     type=int,
     metavar="N",
-    help="Tests of the baseline, if one is run, in half of --time at most.  [default: 2,000, "
-    "in a quarter of --time at most]",
+    help="Number of tests of the baseline, if one is run; it takes at most half of --time.  "
+    "[default: 2,000, and at most a quarter of --time]",
 )
 @click.option(
     "--control",
@@ -162,7 +177,8 @@ _DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
     default=0.1,
     show_default=True,
     metavar="SHARE",
-    help="Tests that are not directed, for comparison: half undirected, half default.",
+    help="Share of tests that are not directed, for comparison: half of them undirected, half with "
+    "all features on.",
 )
 @click.option(
     "--hot",
@@ -170,22 +186,22 @@ _DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
     default=0.5,
     show_default=True,
     metavar="SHARE",
-    help="Targets that more than this share of tests hit anyway are not aimed at.",
+    help="Do not aim at targets that more than this share of tests hit anyway.",
 )
 @click.option(
     "--no-base-check",
     is_flag=True,
-    help="With --diff: do not run failing tests on the base version.",
+    help="With --diff: do not run failing tests on the base version too.",
 )
 @click.option(
     "--allow-nothing",
     is_flag=True,
-    help="Exit with 0, not 2, when there is nothing that tests could be aimed at.",
+    help="Exit with status 0, not 2, if there is nothing to aim at.",
 )
 @click.option(
     "--require-hits",
     is_flag=True,
-    help="Exit with 1 also when a target that can be aimed at was never hit.",
+    help="Exit with status 1 also if a target that can be aimed at was never hit.",
 )
 @confidence_option
 @reduce_options
@@ -193,21 +209,21 @@ _DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
 @store_option
 @view_options
 def focus(path: str, **options: Any) -> int:
-    """Test where you point: new random tests that hit chosen code much more often.
+    """Test chosen code: generate random tests that hit it much more often.
 
-    PATH is what `swarmtest run` takes. Triggers and suppressors of the targets come from earlier
-    campaigns in the store; without any, a baseline campaign is run first.
+    PATH is the same as for `swarmtest run`. The triggers and suppressors of the targets come from
+    earlier campaigns in the store; if there are none, a baseline campaign is run first.
 
     \b
     swarmtest focus cart.py --line shop/cart.py:120
     swarmtest focus cart.py --function shop.cart:Cart.total --time 2m
     swarmtest focus cart.py --diff main               what a branch has changed
     swarmtest focus cart.py --fault 4ee18053          more tests that show a fault
-    swarmtest focus cart.py --rare                    the corners that are hardly ever reached
+    swarmtest focus cart.py --rare                    lines that tests rarely reach
     swarmtest focus cart.py --targets-from bandit.sarif
 
-    Exit status: 0 no fault (with --diff: none that the base version does not show, too), 1 faults,
-    2 something to fix, 130 interrupted.
+    Exit status: 0 no fault (with --diff: no fault that the base version does not show too),
+    1 faults, 2 something to fix, 130 interrupted.
     """
     _check_shares(options)
     budget = parse_budget(options) or _DEFAULT_BUDGET
@@ -248,14 +264,14 @@ def focus(path: str, **options: Any) -> int:
         finally:
             screen.end()
         if outcome.faults and not outcome.interrupted and allowed is not None:
-            outcome = focus_made_small(
+            outcome = _reduce_faults(
                 outcome, focused.campaigns, reference.load(), store, allowed, screen.still()
             )
         outcome = _with_commands(outcome, store.url)
         resume = command_text(f"resume {outcome.campaign}{executor.words}", store.url)
     _report(outcome, options)
     if outcome.interrupted and not options["as_json"]:
-        click.echo(f"interrupted: everything is kept, `{resume}` goes on")
+        click.echo(f"interrupted: everything is kept, `{resume}` continues")
     return _status(outcome, options)
 
 
@@ -346,6 +362,43 @@ class _Screen:
         if self._view is not None:
             self._view.end()
             self._view = None
+
+
+def _reduce_faults(
+    outcome: FocusOutcome,
+    campaigns: Sequence[int],
+    subject: Subject,
+    store: Store,
+    allowed: ReductionTime,
+    view: ProgressView,
+) -> FocusOutcome:
+    """Reduce the faults of a focused campaign; notes in the outcome name those not reduced.
+
+    `campaigns` are the campaigns of the focus; a fault that several of them show is reduced in the
+    first one. The reductions share the time that is `allowed` in total.
+    """
+    faults = {fault.record.id: fault for fault in outcome.faults}
+    pending, notes, started = set(faults), list(outcome.notes), time.monotonic()
+    for campaign in campaigns:
+        ids = {fault.id for fault in store.faults(campaign)} & pending
+        if not ids:
+            continue
+        rest = allowed
+        if allowed.total is not None:
+            spent = time.monotonic() - started
+            rest = replace(allowed, total=max(allowed.total - spent, 0.0))
+        result = reduce_and_show(subject, store, campaign, rest, view, ids)
+        pending -= ids
+        for id in ids & result.reductions.keys():
+            reduction = result.reductions[id]
+            code = test_code(reduction.test, subject)
+            faults[id] = replace(
+                faults[id], reduced=reduction, reduced_in=campaign, part=subject.part, code=code
+            )
+        notes += reduction_notes(result, store.url)
+        if result.interrupted:
+            break
+    return replace(outcome, faults=tuple(faults.values()), notes=tuple(notes))
 
 
 def _report_nothing(path: str, why: NothingToAimAt, options: dict[str, Any]) -> int:

@@ -23,23 +23,27 @@ from swarmtest.coverage.scope import shown_path
 from swarmtest.coverage.watch import Coverage
 from swarmtest.focus.base_version import BaseCheck, BaseVerdict, baseline_of, rest_of
 from swarmtest.focus.history import History, changed_features, history_of
-from swarmtest.focus.known_faults import Sight, is_imported
+from swarmtest.focus.known_faults import WatchedCode, is_imported
 from swarmtest.focus.measurement import (
     DIRECTED,
     count_hits,
     focused_faults,
     focused_targets,
-    split_by_sight,
+    split_unwatched,
 )
 from swarmtest.focus.outcome import FocusOutcome
-from swarmtest.focus.planning import HOT, FocusPlan, Planner
+from swarmtest.focus.planning import HOT, AimPlanner, FocusPlan
 from swarmtest.focus.request import FocusRequest
 from swarmtest.languages.git import base_of
-from swarmtest.languages.places import Found, NothingToAimAt
+from swarmtest.languages.places import NothingToAimAt, ResolvedTargets
 from swarmtest.store.interface import Store
 from swarmtest.store.records import FaultRecord
-from swarmtest.strategies.directed.directed import Controlled, Directed
-from swarmtest.strategies.directed.portfolio import STRATEGIES, directed_strategy
+from swarmtest.strategies.directed.directed import (
+    STRATEGIES,
+    Controlled,
+    Directed,
+    directed_strategy,
+)
 from swarmtest.strategies.strategy import Strategy, parse_strategy
 from swarmtest.subjects.loading import SubjectReference
 from swarmtest.subjects.machine.machine import Machine
@@ -120,12 +124,12 @@ class Focus:
         self._begun = time.monotonic()
         if self.strategy not in STRATEGIES:
             directed_strategy(self.strategy, ())  # raises the error for an unknown name
-        targets = self.request.found()
+        targets = self.request.resolve()
         named, subject = resolve(self.subject)
         history = self._history(subject, targets)
-        planner = Planner(history, self._sight(subject, history), self.hot)
+        planner = AimPlanner(history, self._watched_code(subject, history), self.hot)
         rare = tuple(planner.rare()) if self.request.rare else ()
-        plan = planner.plan((Found(rare) + targets).wanted, targets.names)
+        plan = planner.plan((ResolvedTargets(rare) + targets).wanted, targets.names)
         self._refuse_nothing(plan, targets)
         campaign = self._campaign(subject, plan, history)
         self._announce(campaign, plan, history)
@@ -134,7 +138,7 @@ class Focus:
         stopped = outcome.interrupted or verdicts is None
         # A run cannot observe which mutants it kills.
         visible = [t for t in plan.targets if not t.name.startswith("mutant:")]
-        seen, unseen = split_by_sight(self.store, outcome.campaign, visible)
+        seen, unseen = split_unwatched(self.store, outcome.campaign, visible)
         counted = count_hits(self.store, outcome.campaign, [target.name for target in seen])
         pooled = not self.request.rare
         return FocusOutcome(
@@ -173,7 +177,7 @@ class Focus:
 
     # The data that roles come from.
 
-    def _history(self, subject: Subject, targets: Found) -> History:
+    def _history(self, subject: Subject, targets: ResolvedTargets) -> History:
         """Return the earlier tests; run a baseline first if they cannot be used."""
         history = None if self.fresh else self._earlier(subject)
         why = self._why_no_data(subject, history, targets)
@@ -199,27 +203,29 @@ class Focus:
     def _earlier(self, subject: Subject, only: int | None = None) -> History | None:
         return history_of(self.store, subject.name, subject.space, self.confidence, only)
 
-    def _why_no_data(self, subject: Subject, history: History | None, targets: Found) -> str:
+    def _why_no_data(
+        self, subject: Subject, history: History | None, targets: ResolvedTargets
+    ) -> str:
         """Say why earlier campaigns cannot be used; empty if they can."""
         if self.fresh:
-            return "fresh data is asked for"
+            return "fresh data was requested"
         if history is None:
             return changed_features(self.store, subject.name, subject.space) or "no data yet"
         if not history.study.chances.vary:
-            return "earlier campaigns left no feature to chance, so they tell no triggers"
+            return "earlier campaigns left no feature to chance, so they show no triggers"
         if (targets.wanted or self.request.rare) and not history.has_lines:
             return "earlier campaigns watched no lines"
         unwatched = self._all_unwatched(subject, history, targets)
         return f"earlier campaigns did not watch {unwatched}" if unwatched else ""
 
-    def _all_unwatched(self, subject: Subject, history: History, targets: Found) -> str:
+    def _all_unwatched(self, subject: Subject, history: History, targets: ResolvedTargets) -> str:
         """Return a file that will be watched from now on, if no file was watched before.
 
         Empty if earlier tests watched one of the files, or if tests cannot be seen to reach one.
         """
         places = sorted({line.place for line in targets.wanted})
-        sight = self._sight(subject, history)
-        if any(history.versions(p) or sight.why_unseen(p) or not is_imported(p) for p in places):
+        code = self._watched_code(subject, history)
+        if any(history.versions(p) or code.why_unseen(p) or not is_imported(p) for p in places):
             return ""
         return shown_path(places[0]) if places else ""
 
@@ -242,14 +248,14 @@ class Focus:
                 return CoverageOptions.from_plain(options)
         return scoped_to_subject(CoverageOptions(("line",)), self.subject)
 
-    def _sight(self, subject: Subject, history: History) -> Sight:
+    def _watched_code(self, subject: Subject, history: History) -> WatchedCode:
         watched = self.watching.options if self.watching else self._coverage(history)
         harness = os.path.realpath(subject.harness) if subject.harness else ""
-        return Sight(watched.scope() if watched else None, harness)
+        return WatchedCode(watched.scope() if watched else None, harness)
 
     # The directed campaign.
 
-    def _refuse_nothing(self, plan: FocusPlan, targets: Found) -> None:
+    def _refuse_nothing(self, plan: FocusPlan, targets: ResolvedTargets) -> None:
         """Raise an error if there is no aim, unless a target is hit often anyway."""
         if plan.aims:
             return
@@ -298,7 +304,7 @@ class Focus:
         if not plan.aims:
             all_hot = all(target.cause == "hot" for target in plan.targets)
             which = "every target" if all_hot else "every target that tests reach"
-            self.say(f"{which} is hit often anyway: undirected tests, nothing to aim by")
+            self.say(f"{which} is hit often anyway, so the tests are not directed")
         self.say(
             f"{campaign.subject.name}: {aimed} of {len(plan.targets)} "
             f"target{'s' * (len(plan.targets) != 1)} aimed at, "
@@ -322,7 +328,7 @@ class Focus:
         return list({fault.id: fault for outcome in runs for fault in outcome.faults}.values())
 
     def _base_verdicts(
-        self, reference: SubjectReference | None, subject: Subject, targets: Found
+        self, reference: SubjectReference | None, subject: Subject, targets: ResolvedTargets
     ) -> dict[str, BaseVerdict] | None:
         """Return the base version's verdict on each fault; None if the user interrupted it."""
         faults = self._faults()
@@ -330,7 +336,7 @@ class Focus:
         asked = self.request.diff and self.check_base and not self.outcome.interrupted
         if not (asked and faults) or reference is None:
             return {}
-        self.say(f"the shortest test of each fault is run on {self.request.diff}, too")
+        self.say(f"running the shortest test of each fault on {self.request.diff} too")
         changed = tuple(sorted({line.place for line in targets.wanted}))
         seconds = self.limits.seconds_of(subject)
         check = BaseCheck(base_of(self.request.diff), reference, subject.harness, changed, seconds)
@@ -355,7 +361,7 @@ def _about_merging(strategy: Strategy) -> list[str]:
     if merging is None or merging.proven:
         return []
     return [
-        f"targets are merged into {len(merging.aims)} aims; {merging.lower_bound} might do "
+        f"targets are merged into {len(merging.aims)} aims; {merging.lower_bound} might be enough "
         f"({merging.how})"
     ]
 

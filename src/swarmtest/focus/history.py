@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from swarmtest.analysis.bit_counts import Bools, Words
-from swarmtest.analysis.hit_columns import hit_blocks
+from swarmtest.analysis.role_cells import hit_blocks
 from swarmtest.core.space import Space
 from swarmtest.core.targets import Source, Target
 from swarmtest.coverage.scope import place_of, project_root, shown_path, text_of
@@ -44,7 +44,7 @@ _ALIKE = 0.6
 
 
 @dataclass(frozen=True)
-class Earlier:
+class EarlierVersion:
     """A stored version of a file that is on disk now."""
 
     source: Source
@@ -56,7 +56,7 @@ def matching_source(
     place: str | Path,
     sources: Sequence[Source],
     renamed: Callable[[str], tuple[str, ...]] = _git_names,
-) -> Earlier | None:
+) -> EarlierVersion | None:
     """Return the stored version of a file; None if there is none, or no such file.
 
     Of several versions, return the one whose text is the same or most similar; among equals, the
@@ -71,7 +71,7 @@ def matching_source(
         if candidates:
             best = max(reversed(candidates), key=lambda source: _nearness(source, text))
             same_place = best.path == shown or place_of(best) == str(real)
-            return Earlier(best, "" if same_place else best.path)
+            return EarlierVersion(best, "" if same_place else best.path)
     return None
 
 
@@ -121,7 +121,7 @@ _MOST_NAMES = 4
 
 
 @dataclass(frozen=True)
-class Version:
+class MappedVersion:
     """A stored version of a file, as seen from the current text."""
 
     source: Source
@@ -140,7 +140,7 @@ class History:
     study: Study
     watched: dict[int, list[Source]]
     """The sources of each campaign, by its position in the study's list."""
-    _versions: dict[str, list[Version]] = field(default_factory=dict)
+    _versions: dict[str, list[MappedVersion]] = field(default_factory=dict)
     _texts: dict[str, str] = field(default_factory=dict)
     _packed: dict[int, Words] = field(default_factory=dict)
     """The tests that hit a target, by its id, with 64 tests to a word."""
@@ -163,7 +163,7 @@ class History:
             self._texts[place] = _read(place)
         return self._texts[place]
 
-    def versions(self, place: str) -> list[Version]:
+    def versions(self, place: str) -> list[MappedVersion]:
         """Return the versions of a file that earlier tests watched."""
         if place not in self._versions:
             self._versions[place] = self._find_versions(place)
@@ -212,7 +212,7 @@ class History:
         """
         campaigns = {n for v in self.versions(place) if line in v.lines for n in v.campaigns}
         evidence = self.study.evidence
-        known: Bools = np.isin(evidence.campaign, sorted(campaigns)) & evidence.known
+        known: Bools = np.isin(evidence.campaign, sorted(campaigns)) & evidence.hits_known
         return known
 
     def unchanged(self, place: str) -> Bools:
@@ -266,7 +266,7 @@ class History:
                 return max(before)
         return line
 
-    def _watched_lines(self, version: Version) -> set[int]:
+    def _watched_lines(self, version: MappedVersion) -> set[int]:
         """Return the lines of a version that are targets, hit or not."""
         campaign = self.campaigns[min(version.campaigns)]
         if campaign not in self._watched_targets:
@@ -317,7 +317,7 @@ class History:
             counts += block.hits
         return dict(zip(ids, counts.tolist(), strict=True))
 
-    def _find_versions(self, place: str) -> list[Version]:
+    def _find_versions(self, place: str) -> list[MappedVersion]:
         matched: dict[str, tuple[Source, str, set[int]]] = {}
         for position, sources in self.watched.items():
             match = matching_source(place, sources)
@@ -328,7 +328,7 @@ class History:
                 campaigns.add(position)
         text = self.text(place)
         return [
-            Version(source, name, dict(old_lines(source.text, text)), frozenset(campaigns))
+            MappedVersion(source, name, dict(old_lines(source.text, text)), frozenset(campaigns))
             for source, name, campaigns in matched.values()
         ]
 

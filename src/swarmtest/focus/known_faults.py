@@ -1,8 +1,8 @@
 """Find earlier faults and where they showed, and say which files tests can be seen to reach.
 
 `place_of_fault` reads the place of a fault from its traceback or stack. `known_fault` finds a
-fault of an earlier campaign by the beginning of its id. `Sight` says whether tests can be seen to
-reach a file, and if not, why not and what would help.
+fault of an earlier campaign by the beginning of its id. `WatchedCode` says whether tests can be
+seen to reach a file, and if not, why not and what would help.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ def _is_same(file: str, source: Source) -> bool:
 
 
 @dataclass(frozen=True)
-class KnownFault:
+class EarlierFault:
     """A fault that an earlier campaign found.
 
-    >>> KnownFault("4ee18053", "cart.py::CartMachine", "shop/cart.py", 25).line
+    >>> EarlierFault("4ee18053", "cart.py::CartMachine", "shop/cart.py", 25).line
     25
     """
 
@@ -65,9 +65,9 @@ class KnownFault:
     line: int = 0
 
 
-def known_fault(store: Store, start: str, subject: str) -> KnownFault:
+def known_fault(store: Store, start: str, subject: str) -> EarlierFault:
     """Return the subject's only fault whose id begins with `start`, also of directed campaigns."""
-    matches: dict[str, KnownFault] = {}
+    matches: dict[str, EarlierFault] = {}
     elsewhere: dict[str, str] = {}
     for record in store.campaigns():
         for fault in store.faults(record.id):
@@ -77,7 +77,7 @@ def known_fault(store: Store, start: str, subject: str) -> KnownFault:
                 elsewhere[fault.id] = record.subject
                 continue
             path, line = place_of_fault(fault.details, store.sources(record.id)) or ("", 0)
-            matches[fault.id] = KnownFault(fault.id, subject, path, line)
+            matches[fault.id] = EarlierFault(fault.id, subject, path, line)
     if len(matches) == 1:
         return next(iter(matches.values()))
     if matches:
@@ -89,10 +89,10 @@ def known_fault(store: Store, start: str, subject: str) -> KnownFault:
 
 
 @dataclass(frozen=True)
-class Sight:
+class WatchedCode:
     """Which code is watched while tests run.
 
-    >>> Sight(Scope(names=("shop",))).why_unseen("/home/me/bank/account.py")
+    >>> WatchedCode(Scope(names=("shop",))).why_unseen("/home/me/bank/account.py")
     'its file is not watched: --cover names what is'
     """
 

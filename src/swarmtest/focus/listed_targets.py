@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 from swarmtest.core.errors import UserError
 from swarmtest.coverage.kinds import KINDS
 from swarmtest.languages.places import (
-    Found,
+    ResolvedTargets,
     from_function,
     from_line,
     from_lines,
@@ -34,7 +34,7 @@ _PLACE = re.compile(r"(?P<place>.+?:\d+)(:\d+)?(:\s.*)?")
 _RANGE = re.compile(r".+:\d+-\d+")
 
 
-def from_file(path: str | Path) -> Found:
+def from_file(path: str | Path) -> ResolvedTargets:
     """Return the targets that a file lists.
 
     The file is SARIF 2.1.0, or has one target per line: ``FILE:LINE``, ``FILE:FIRST-LAST``,
@@ -81,40 +81,40 @@ def _entries(text: str, file: str) -> Iterator[tuple[str, str]]:
             yield f"{file}:{number}", entry
 
 
-def _from_entry(entry: str, where: str, why: str) -> Found:
+def _from_entry(entry: str, where: str, why: str) -> ResolvedTargets:
     kind, colon, name = entry.partition(":")
     if not colon or not kind or not name.strip():
         raise UserError(
-            f"{where}: {entry!r} is no target; write FILE:LINE, FILE:FIRST-LAST, MODULE:FUNCTION "
-            "or KIND:NAME, as in fault:3f2a"
+            f"{where}: {entry!r} is not a target; write FILE:LINE, FILE:FIRST-LAST, "
+            "MODULE:FUNCTION or KIND:NAME, as in fault:3f2a"
         )
     if kind in _NAMED and kind != "line":
-        return Found(names=(entry,))
+        return ResolvedTargets(names=(entry,))
     place = name if kind == "line" else entry
     try:
         return _place(place, why)
     except UserError as error:
-        return Found(unusable=(f"{where}: {str(error).removeprefix(f'{why}: ')}",))
+        return ResolvedTargets(unusable=(f"{where}: {str(error).removeprefix(f'{why}: ')}",))
 
 
-def _place(text: str, why: str) -> Found:
+def _place(text: str, why: str) -> ResolvedTargets:
     if _RANGE.fullmatch(text):
         return from_lines(text, why)
     line = _PLACE.fullmatch(text)
     return from_line(line["place"], why) if line else from_function(text, why)
 
 
-def _sarif(text: str, file: str) -> list[Finding]:
+def _sarif(text: str, file: str) -> list[SarifFinding]:
     try:
         document = json.loads(text)
     except ValueError as error:
-        raise UserError(f"{file} begins like SARIF (JSON), but is none: {error}") from None
+        raise UserError(f"{file} begins like SARIF (JSON), but is not: {error}") from None
     except RecursionError:
         raise UserError(f"{file} is nested too deeply to be SARIF") from None
     return list(findings(document, file))
 
 
-def _from_finding(finding: Finding, why: str) -> Found:
+def _from_finding(finding: SarifFinding, why: str) -> ResolvedTargets:
     shown = f"{finding.path}:{finding.first}" if finding.first else finding.path
     try:
         if not finding.first:
@@ -125,7 +125,7 @@ def _from_finding(finding: Finding, why: str) -> Found:
         return statements_between(place, finding.first, finding.last, why)
     except UserError as error:
         reason = str(error).removeprefix(f"{why}: ")
-        return Found(unusable=(f"{finding.rule} at {shown}: {reason}",))
+        return ResolvedTargets(unusable=(f"{finding.rule} at {shown}: {reason}",))
 
 
 def _found_here(path: str) -> Path:
@@ -156,7 +156,7 @@ _MOST_BASES = 10
 _NO_FINDING = ("pass", "notApplicable", "informational")
 
 
-class Finding(NamedTuple):
+class SarifFinding(NamedTuple):
     """Lines of a file that a rule complains about."""
 
     path: str
@@ -167,7 +167,7 @@ class Finding(NamedTuple):
     rule: str
 
 
-def findings(document: Any, file: str) -> Iterator[Finding]:
+def findings(document: Any, file: str) -> Iterator[SarifFinding]:
     """Yield the findings of a SARIF document; `file` is its name, for error messages."""
     runs = document.get("runs") if isinstance(document, Mapping) else None
     if not isinstance(runs, list):
@@ -186,7 +186,7 @@ def _is_settled(result: Mapping[str, Any]) -> bool:
     return suppressed or gone or result.get("kind") in _NO_FINDING
 
 
-def _findings_of(result: Mapping[str, Any], run: Mapping[str, Any]) -> Iterator[Finding]:
+def _findings_of(result: Mapping[str, Any], run: Mapping[str, Any]) -> Iterator[SarifFinding]:
     rule = str(result.get("ruleId") or _part(result, "rule").get("id") or "a result")
     for location in _mappings(result, "locations"):
         physical = _part(location, "physicalLocation")
@@ -196,7 +196,7 @@ def _findings_of(result: Mapping[str, Any], run: Mapping[str, Any]) -> Iterator[
         if region.get("endColumn") == 1:
             last -= 1  # the region ends before the first character of that line
         if path:
-            yield Finding(path, first, max(first, last), rule)
+            yield SarifFinding(path, first, max(first, last), rule)
 
 
 def _path(location: Mapping[str, Any], run: Mapping[str, Any]) -> str:

@@ -50,7 +50,7 @@ _STEPS = 200
 _SMALLEST, _GREATEST = 1e-12, 1e12
 
 
-class Counted(Protocol):
+class HitCount(Protocol):
     """The hits of something: in how many tests, and at what cost."""
 
     @property
@@ -107,7 +107,7 @@ class HittingRatio:
 _UNKNOWN = HittingRatio(math.nan, 0.0, math.inf)
 
 
-def hitting_ratio(first: Counted, second: Counted, confidence: float = 0.95) -> HittingRatio:
+def hitting_ratio(first: HitCount, second: HitCount, confidence: float = 0.95) -> HittingRatio:
     """Return the hitting fraction of `first` divided by that of `second`.
 
     >>> from types import SimpleNamespace as Count
@@ -125,7 +125,7 @@ def hitting_ratio(first: Counted, second: Counted, confidence: float = 0.95) -> 
     return HittingRatio(value, low, high)
 
 
-def rate_ratio(first: Counted, second: Counted, confidence: float = 0.95) -> HittingRatio:
+def rate_ratio(first: HitCount, second: HitCount, confidence: float = 0.95) -> HittingRatio:
     """Return the hits per CPU second of `first` divided by those of `second`.
 
     The interval is right if the times of tests vary about as much as their mean; it is too narrow
@@ -173,7 +173,7 @@ def ratio_text(value: float) -> str:
     return f"{value:.1f}" if value >= 0.995 else f"{value:.2g}"
 
 
-def _limit(first: Counted, second: Counted, value: float, end: float, z2: float) -> float:
+def _limit(first: HitCount, second: HitCount, value: float, end: float, z2: float) -> float:
     """Return the ratio nearest to `end` that the counts do not contradict, by bisection."""
     inside = min(max(value, _SMALLEST), _GREATEST)
     outside = end
@@ -188,7 +188,7 @@ def _limit(first: Counted, second: Counted, value: float, end: float, z2: float)
     return inside
 
 
-def _score(first: Counted, second: Counted, ratio: float) -> float:
+def _score(first: HitCount, second: HitCount, ratio: float) -> float:
     """Return how far the counts are from the likeliest ones with this ratio (chi squared)."""
     hits, tests = first.hits + second.hits, first.tests + second.tests
     b = ratio * (first.tests + second.hits) + first.hits + second.tests
@@ -198,7 +198,7 @@ def _score(first: Counted, second: Counted, ratio: float) -> float:
     return _residual(first, share) + _residual(second, share / ratio)
 
 
-def _residual(count: Counted, share: float) -> float:
+def _residual(count: HitCount, share: float) -> float:
     away = count.hits - count.tests * share
     variance = count.tests * share * (1 - share)
     if abs(away) < 1e-9 * count.tests:
@@ -277,7 +277,7 @@ class _TargetCounts:
 
 
 @dataclass
-class CountedMeasuring:
+class FocusCounts:
     """The counts from one pass over the tests of a focused campaign."""
 
     tests: dict[str, int] = field(default_factory=lambda: {DIRECTED: 0, UNDIRECTED: 0, DEFAULT: 0})
@@ -299,10 +299,10 @@ def way_of(trial: TrialRecord) -> str:
     return trial.origin if trial.origin in (UNDIRECTED, DEFAULT) else DIRECTED
 
 
-def count_hits(store: Store, campaign: int, names: Iterable[str]) -> CountedMeasuring:
+def count_hits(store: Store, campaign: int, names: Iterable[str]) -> FocusCounts:
     """Count the hits of the targets in `names` in a campaign's tests; faults are always counted."""
     ids, functions = _ids_of(store, campaign, names)
-    counted = CountedMeasuring(targets={name: _TargetCounts() for name in names})
+    counted = FocusCounts(targets={name: _TargetCounts() for name in names})
     wanted = BitMap(ids)
     for trial in store.trials(campaign):
         if not trial.hits_are_known:
@@ -321,7 +321,7 @@ def count_hits(store: Store, campaign: int, names: Iterable[str]) -> CountedMeas
     return counted
 
 
-def _note_fault(counted: CountedMeasuring, trial: TrialRecord, way: str) -> None:
+def _note_fault(counted: FocusCounts, trial: TrialRecord, way: str) -> None:
     assert trial.fault is not None
     shown = counted.faults.setdefault(trial.fault, {})
     shown[way] = shown.get(way, 0) + 1
@@ -361,7 +361,7 @@ def _ids_of(
     return ids, functions
 
 
-def split_by_sight(
+def split_unwatched(
     store: Store, campaign: int, planned: Sequence[PlannedTarget]
 ) -> tuple[list[PlannedTarget], list[str]]:
     """Split targets into those the campaign could see, and one line of text per file of others."""
@@ -384,7 +384,7 @@ def split_by_sight(
 
 def focused_targets(
     planned: Sequence[PlannedTarget],
-    counted: CountedMeasuring,
+    counted: FocusCounts,
     history: History,
     undirected: str,
     pooled: bool,
@@ -399,7 +399,7 @@ def focused_targets(
 
 def _focused(
     planned: PlannedTarget,
-    counted: CountedMeasuring,
+    counted: FocusCounts,
     history: History,
     undirected: str,
     pooled: bool,
@@ -414,7 +414,7 @@ def _focused(
         file=shown_path(planned.place) if planned.place else "",
         line=planned.line,
         function=planned.function,
-        stand_in=planned.stand_in,
+        proxy=planned.proxy,
         mapped=planned.mapped,
         dropped=planned.dropped,
         triggers=planned.triggers,
@@ -431,7 +431,7 @@ def focused_faults(
     store: Store,
     campaign: int,
     faults: Sequence[FaultRecord],
-    counted: CountedMeasuring,
+    counted: FocusCounts,
     verdicts: Mapping[str, BaseVerdict],
 ) -> tuple[FocusedFault, ...]:
     """Return the faults with their counts and the verdict of the base version."""

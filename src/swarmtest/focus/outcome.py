@@ -48,7 +48,7 @@ class FocusedTarget:
     file: str = ""
     line: int = 0
     function: str = ""
-    stand_in: str = ""
+    proxy: str = ""
     """What was aimed at instead because there was too little data, in words: ``line
     shop/cart.py:9, which comes before it``; empty if its own data was enough."""
     mapped: str = ""
@@ -67,6 +67,11 @@ class FocusedTarget:
     """Distinct configurations among the directed tests that hit it."""
     ways: int = 0
     """Distinct sets of its function's lines that the directed tests that hit it executed."""
+
+    @property
+    def stand_in(self) -> str:
+        """Return `proxy`, under its former name."""
+        return self.proxy
 
 
 @dataclass(frozen=True)

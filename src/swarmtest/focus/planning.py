@@ -1,6 +1,6 @@
 """Plan what a focused campaign aims at, from what earlier tests say about each target.
 
-A `Planner` treats each target in this order:
+A `AimPlanner` treats each target in this order:
 
 1. More than the share `hot` of the tests hit it anyway: it is dropped, with the reason.
 2. It has enough hits for statistics (`ENOUGH`): it gets its own triggers and suppressors.
@@ -23,13 +23,13 @@ import numpy as np
 import numpy.typing as npt
 
 from swarmtest.analysis.bit_counts import Bools
-from swarmtest.analysis.cells import ROLES, SUPPRESSOR, TRIGGER
+from swarmtest.analysis.role_cells import ROLES, SUPPRESSOR, TRIGGER
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Target
 from swarmtest.coverage.scope import shown_path
 from swarmtest.focus.history import History
-from swarmtest.focus.known_faults import Sight, is_imported, known_fault
-from swarmtest.focus.proxies import NoStandIn, StandIn, implied_by, nearest_with_data
+from swarmtest.focus.known_faults import WatchedCode, is_imported, known_fault
+from swarmtest.focus.proxies import NoProxy, Proxy, implied_by, nearest_with_data
 from swarmtest.languages.places import Wanted
 from swarmtest.roles.counting import table_of_hits
 from swarmtest.strategies.directed.aim import Aim, Goal
@@ -50,7 +50,7 @@ class PlannedTarget:
     function: str = ""
     through: tuple[str, ...] = ()
     """The names of the targets to aim at instead, in the current code."""
-    stand_in: str = ""
+    proxy: str = ""
     mapped: str = ""
     dropped: str = ""
     """The reason why it is not aimed at, in words; empty if it is."""
@@ -104,13 +104,13 @@ _NO_FAULT = -2
 _AT_IMPORT = "it runs when its module is imported, before any test"
 
 
-class Planner:
+class AimPlanner:
     """Plans aims from the earlier tests of a subject."""
 
-    def __init__(self, history: History, sight: Sight, hot: float = HOT) -> None:
+    def __init__(self, history: History, watched_code: WatchedCode, hot: float = HOT) -> None:
         self._history = history
         self._study = history.study
-        self._sight = sight
+        self._watched_code = watched_code
         self._hot = hot
         self._wanted: frozenset[str] = frozenset()
         self._columns: dict[str, Bools] = {}
@@ -133,7 +133,7 @@ class Planner:
         """
         history, counts = self._history, {}
         history.preload(history.texts())
-        tests = int(self._study.evidence.known.sum())
+        tests = int(self._study.evidence.hits_known.sum())
         for place, text in history.texts().items():
             for line in range(1, text.count("\n") + 2):
                 count = history.count(place, line)
@@ -175,48 +175,44 @@ class Planner:
             return self._with_column(target, hit)
         if not targets and not target.function and place.endswith(".py"):
             return replace(target, dropped=_AT_IMPORT, cause="at import")
-        unseen = "" if history.versions(place) else self._sight.why_unseen(place)
+        unseen = "" if history.versions(place) else self._watched_code.why_unseen(place)
         if unseen:
             return replace(target, dropped=unseen, cause="unseen")
-        return self._through_stand_in(target, int(hit.sum()))
+        return self._through_proxy(target, int(hit.sum()))
 
     def _how_mapped(self, wanted: Wanted, line: int) -> str:
         """Say how the target line relates to the line asked for and to earlier versions."""
         block = f"where the block of line {wanted.line} begins" if line != wanted.line else ""
         return ", ".join(filter(None, (block, self._history.how_mapped(wanted.place, line))))
 
-    def _through_stand_in(self, target: PlannedTarget, hits: int) -> PlannedTarget:
+    def _through_proxy(self, target: PlannedTarget, hits: int) -> PlannedTarget:
         """Aim at what leads to the target; drop the target if nothing does."""
         history = self._history
-        stand_in: StandIn | NoStandIn = (
-            self._implied(target) if hits else None
-        ) or nearest_with_data(
+        proxy: Proxy | NoProxy = (self._implied(target) if hits else None) or nearest_with_data(
             target.place,
             target.line,
             self._texts(target.place),
             history.count,
             ENOUGH,
-            self._sight.harness,
+            self._watched_code.harness,
         )
         too_few = _too_few(hits)
-        if isinstance(stand_in, NoStandIn):
-            return replace(target, **self._why_no_stand_in(target.place, too_few, stand_in))
-        words = f"{stand_in.how} ({too_few})"
-        if not stand_in.places:
-            return replace(
-                target, stand_in=words, aimed=True, triggers=tuple(sorted(stand_in.features))
-            )
-        hit = history.column(stand_in.places)
-        through = tuple(f"line:{self._path(place)}:{line}" for place, line in stand_in.places)
-        return self._with_column(replace(target, stand_in=words, through=through), hit)
+        if isinstance(proxy, NoProxy):
+            return replace(target, **self._why_no_proxy(target.place, too_few, proxy))
+        words = f"{proxy.how} ({too_few})"
+        if not proxy.places:
+            return replace(target, proxy=words, aimed=True, triggers=tuple(sorted(proxy.features)))
+        hit = history.column(proxy.places)
+        through = tuple(f"line:{self._path(place)}:{line}" for place, line in proxy.places)
+        return self._with_column(replace(target, proxy=words, through=through), hit)
 
-    def _why_no_stand_in(self, place: str, too_few: str, missing: NoStandIn) -> dict[str, Any]:
+    def _why_no_proxy(self, place: str, too_few: str, missing: NoProxy) -> dict[str, Any]:
         is_seen = self._history.versions(place) or not place.endswith(".py") or is_imported(place)
         if not is_seen:
             return {"dropped": "no test imported its file", "cause": "unseen"}
         return {"dropped": f"{too_few}, and {missing.reason}", "cause": "no data"}
 
-    def _implied(self, target: PlannedTarget) -> StandIn | None:
+    def _implied(self, target: PlannedTarget) -> Proxy | None:
         """Return a line that every test that hit the target also hit.
 
         Only for native code (C): its text does not tell which lines come before the target.
@@ -231,7 +227,7 @@ class Planner:
         line = implied_by(history.column([(place, target.line)]), columns, lines, ENOUGH)
         if line is None:
             return None
-        return StandIn(((place, line),), (), f"line {line}, which every test that hit it hit, too")
+        return Proxy(((place, line),), (), f"line {line}, which every test that hit it also hit")
 
     def _plan_named(self, name: str) -> PlannedTarget:
         if name.startswith("fault:"):
@@ -247,7 +243,7 @@ class Planner:
         if hits >= ENOUGH:
             return self._with_column(planned, hit)
         if place:
-            return self._through_stand_in(planned, hits)
+            return self._through_proxy(planned, hits)
         raise UserError(_insufficient(planned.name, hits))
 
     def _plan_fault(self, start: str) -> PlannedTarget:
@@ -271,11 +267,11 @@ class Planner:
             words = f"{fault.path}:{fault.line}, where it showed ({_too_few(hits)})"
             through = (f"line:{fault.path}:{fault.line}",)
             target = self._with_column(
-                replace(target, stand_in=words, through=through),
+                replace(target, proxy=words, through=through),
                 history.column([(place, fault.line)]),
             )
         else:
-            target = self._through_stand_in(target, 0)
+            target = self._through_proxy(target, 0)
         # Its hits are counted by the fault's id, not by the line.
         return replace(target, place="", line=0)
 
@@ -312,7 +308,7 @@ class Planner:
 
     def _texts(self, place: str) -> dict[str, str]:
         """Return the texts that may lead to a line: files watched or asked for, and the harness."""
-        more = filter(None, (place, self._sight.harness, *self._wanted))
+        more = filter(None, (place, self._watched_code.harness, *self._wanted))
         return self._history.texts() | {path: self._history.text(path) for path in more}
 
     def _path(self, place: str) -> str:

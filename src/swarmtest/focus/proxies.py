@@ -20,7 +20,7 @@ from swarmtest.coverage.scope import shown_path
 from swarmtest.languages.python.callers import CallSite
 from swarmtest.languages.source import Language, language_of
 
-__all__ = ["NoStandIn", "StandIn", "implied_by", "nearest_with_data"]
+__all__ = ["NoProxy", "Proxy", "implied_by", "nearest_with_data"]
 
 Hit = npt.NDArray[np.bool_]
 Place = tuple[str, int]
@@ -31,10 +31,10 @@ DEPTH = 4
 
 
 @dataclass(frozen=True)
-class StandIn:
+class Proxy:
     """What to aim at instead of a line.
 
-    >>> StandIn((("cart.py", 9),), (), "line 9, which comes before it").places
+    >>> Proxy((("cart.py", 9),), (), "line 9, which comes before it").places
     (('cart.py', 9),)
     """
 
@@ -47,7 +47,7 @@ class StandIn:
 
 
 @dataclass(frozen=True)
-class NoStandIn:
+class NoProxy:
     """The reason why there is nothing to aim at instead."""
 
     reason: str
@@ -60,7 +60,7 @@ def nearest_with_data(
     hits_of: HitsOf,
     enough: int,
     harness: str = "",
-) -> StandIn | NoStandIn:
+) -> Proxy | NoProxy:
     """Return what leads to a line and was hit by at least `enough` tests.
 
     `texts` has the current text of each file, by the same names as `place`, `harness` and the first
@@ -72,11 +72,11 @@ def nearest_with_data(
     'line 3, which comes before it'
     """
     if place not in texts:
-        return NoStandIn(f"the text of {place} is not known")
-    return _Search(place, texts, hits_of, enough, harness).from_line(line)
+        return NoProxy(f"the text of {place} is not known")
+    return _ProxySearch(place, texts, hits_of, enough, harness).from_line(line)
 
 
-class _Search:
+class _ProxySearch:
     """The search for a proxy of a line in one file."""
 
     def __init__(
@@ -88,50 +88,52 @@ class _Search:
         self._enough = enough
         self._harness = harness
         self._language: Language = language_of(place)
-        self._words = Words(place)
+        self._words = CallDescriptions(place)
 
-    def from_line(self, line: int) -> StandIn | NoStandIn:
+    def from_line(self, line: int) -> Proxy | NoProxy:
         """Return the nearest proxy of a line."""
         language, text = self._language, self._texts[self._place]
         why_not = language.why_unreachable(text, line)
         if why_not:
-            return NoStandIn(why_not)
+            return NoProxy(why_not)
         before = self._before(self._place, line)
         after = self._after(line)
         if after and (not before or self._hits_of(*after) < self._hits_of(*before)):
             how = f"line {after[1]}, which follows in the same block"
-            return StandIn((after,), (), how)
+            return Proxy((after,), (), how)
         if before:
-            return StandIn((before,), (), f"line {before[1]}, which comes before it")
+            return Proxy((before,), (), f"line {before[1]}, which comes before it")
         function = language.function_at(text, line)
         if not function:
-            return NoStandIn(
+            return NoProxy(
                 f"line {line} runs when {self._place} is imported, which belongs to no test"
             )
         return self._by_calls(line, function)
 
-    def _by_calls(self, line: int, function: str) -> StandIn | NoStandIn:
+    def _by_calls(self, line: int, function: str) -> Proxy | NoProxy:
         """Search the callers, then their callers, breadth first."""
         visited = {(self._place, function)}
         callees = [(self._place, function)]
         any_call = False
         for depth in range(DEPTH):
-            calls = [Call(callee, site) for callee in callees for site in self._sites(*callee)]
+            calls = [
+                FunctionCall(callee, site) for callee in callees for site in self._sites(*callee)
+            ]
             any_call |= bool(calls)
-            stand_in = self._among(calls, direct=depth == 0)
-            if not stand_in and depth == 0:
-                stand_in = self._definition(line, function)
-            if stand_in:
-                return stand_in
+            proxy = self._among(calls, direct=depth == 0)
+            if not proxy and depth == 0:
+                proxy = self._definition(line, function)
+            if proxy:
+                return proxy
             callers = {(call.site.place, call.site.caller) for call in calls if call.site.caller}
             callees = sorted(callers - visited)
             visited |= callers
         if not any_call:
-            return NoStandIn(
-                f"{short(function)}() was not executed by {self._enough} tests, and no call of it "
-                "was found (or so many that they tell nothing)"
+            return NoProxy(
+                f"{short_name(function)}() was not executed by {self._enough} tests, and no call "
+                "of it was found (or too many to be useful)"
             )
-        return NoStandIn(f"nothing that leads to it was executed by {self._enough} tests or more")
+        return NoProxy(f"nothing that leads to it was executed by {self._enough} tests or more")
 
     def _sites(self, place: str, function: str) -> list[CallSite]:
         """Return the calls of a function, except recursive ones, which do not lead into it."""
@@ -143,7 +145,7 @@ class _Search:
             if site.place != place or not f"{site.caller}.<locals>.".startswith(inner)
         ]
 
-    def _among(self, calls: Sequence[Call], direct: bool) -> StandIn | None:
+    def _among(self, calls: Sequence[FunctionCall], direct: bool) -> Proxy | None:
         """Return the calls themselves if any has data, else what comes before each.
 
         `direct` says that these are calls of the function itself, not of a caller.
@@ -158,24 +160,24 @@ class _Search:
             # Calls with few hits add to the union; calls without any would only lengthen the text.
             chosen = [call for call in calls if self._hits_of(call.site.place, call.site.line)]
             places = tuple(dict.fromkeys((call.site.place, call.site.line) for call in chosen))
-            return StandIn(places, features, self._words.calls(chosen, features, direct))
+            return Proxy(places, features, self._words.calls(chosen, features, direct))
         if features:
-            return StandIn((), features, self._words.actions(features, direct))
-        before: dict[Place, Call] = {}
+            return Proxy((), features, self._words.actions(features, direct))
+        before: dict[Place, FunctionCall] = {}
         for call in calls:
             place = self._before(call.site.place, call.site.line)
             if place:
                 before.setdefault(place, call)
         if not before:
             return None
-        return StandIn(tuple(before), (), self._words.before_calls(before, direct))
+        return Proxy(tuple(before), (), self._words.before_calls(before, direct))
 
-    def _definition(self, line: int, function: str) -> StandIn | None:
+    def _definition(self, line: int, function: str) -> Proxy | None:
         """Return the line that defines a nested function, or what comes before that line."""
         for outside in self._language.definitions(self._texts[self._place], line):
             if self._has_data(self._place, outside):
-                how = f"line {outside}, which leads to the definition of {short(function)}()"
-                return StandIn(((self._place, outside),), (), how)
+                how = f"line {outside}, which leads to the definition of {short_name(function)}()"
+                return Proxy(((self._place, outside),), (), how)
         return None
 
     def _before(self, place: str, line: int) -> Place | None:
@@ -227,25 +229,25 @@ def implied_by(
 # Describing proxies in words.
 
 
-class Call(NamedTuple):
+class FunctionCall(NamedTuple):
     """A call: the file and function that is called, and where."""
 
     callee: tuple[str, str]
     site: CallSite
 
 
-class Words:
+class CallDescriptions:
     """Describes calls as seen from the file of the target.
 
-    >>> call = Call(("a.py", "Cart.total"), CallSite("a.py", 4, "Shop.pay"))
-    >>> Words("a.py").calls([call], (), direct=True)
+    >>> call = FunctionCall(("a.py", "Cart.total"), CallSite("a.py", 4, "Shop.pay"))
+    >>> CallDescriptions("a.py").calls([call], (), direct=True)
     'line 4, the call of total() in Shop.pay'
     """
 
     def __init__(self, place: str) -> None:
         self._place = place
 
-    def calls(self, calls: Sequence[Call], features: Sequence[str], direct: bool) -> str:
+    def calls(self, calls: Sequence[FunctionCall], features: Sequence[str], direct: bool) -> str:
         """Describe calls that were executed, and harness actions that also call."""
         places = dict.fromkeys((call.site.place, call.site.line) for call in calls)
         if len(places) == 1:
@@ -260,10 +262,10 @@ class Words:
         """Describe actions of the harness."""
         many = len(features)
         verb = _verb("call", many) if direct else f"{_verb('lead', many)} to"
-        names = listed(f"`{name}`" for name in features)
+        names = join_words(f"`{name}`" for name in features)
         return f"the action{'s' * (many > 1)} {names} {verb} it"
 
-    def before_calls(self, before: Mapping[Place, Call], direct: bool) -> str:
+    def before_calls(self, before: Mapping[Place, FunctionCall], direct: bool) -> str:
         """Describe lines that come before calls."""
         calls = list(before.values())
         if len(before) == 1:
@@ -279,30 +281,30 @@ class Words:
 
     def _listed(self, places: Iterable[Place]) -> str:
         names = [f"{shown_path(place)}:{line}" for place, line in places]
-        return listed(names if len(names) <= 4 else [*names[:3], f"{len(names) - 3} more"])
+        return join_words(names if len(names) <= 4 else [*names[:3], f"{len(names) - 3} more"])
 
 
-def short(function: str) -> str:
+def short_name(function: str) -> str:
     """Return a function's name without the classes and functions around it.
 
-    >>> short("outer.<locals>.Cart.total"), short("Cart::total")
+    >>> short_name("outer.<locals>.Cart.total"), short_name("Cart::total")
     ('total', 'total')
     """
     return function.rpartition(".")[2].rpartition("::")[2]
 
 
-def listed(words: Iterable[str]) -> str:
+def join_words(words: Iterable[str]) -> str:
     """Join words with commas and a final "and".
 
-    >>> listed(["a", "b", "c"])
+    >>> join_words(["a", "b", "c"])
     'a, b and c'
     """
     *most, last = words
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def _callees(calls: Iterable[Call]) -> str:
-    return listed(dict.fromkeys(f"{short(call.callee[1])}()" for call in calls))
+def _callees(calls: Iterable[FunctionCall]) -> str:
+    return join_words(dict.fromkeys(f"{short_name(call.callee[1])}()" for call in calls))
 
 
 def _caller(site: CallSite) -> str:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from swarmtest.core.errors import UserError
 from swarmtest.focus.listed_targets import from_file
 from swarmtest.languages.changes import from_diff
-from swarmtest.languages.places import Found, Wanted, from_function, from_line, from_lines
+from swarmtest.languages.places import ResolvedTargets, Wanted, from_function, from_line, from_lines
 
 __all__ = [
-    "Found",
+    "ResolvedTargets",
     "Wanted",
     "from_diff",
     "from_file",
@@ -55,14 +55,14 @@ class FocusRequest:
         mutants = tuple(f"mutant:{id.removeprefix('mutant:')}" for id in self.mutant)
         return (*faults, *mutants, *self.target)
 
-    def found(self) -> Found:
+    def resolve(self) -> ResolvedTargets:
         """Return the places and names that are meant, in the current code."""
         if self == FocusRequest():
             raise UserError(
-                "say where to point: --line FILE:LINE, --lines FILE:FIRST-LAST, --function "
+                "name what to aim at: --line FILE:LINE, --lines FILE:FIRST-LAST, --function "
                 "MODULE:NAME, --diff REV, --fault ID, --rare or --targets-from FILE"
             )
-        found = Found(names=self.names)
+        found = ResolvedTargets(names=self.names)
         for text in self.line:
             found += from_line(text)
         for text in self.lines:

@@ -12,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from swarmtest.core.errors import UserError
-from swarmtest.growth.growth import Growth, KindGrowth
-from swarmtest.growth.growth import growth as growth_of
+from swarmtest.core.formatting import counted, plural
+from swarmtest.growth.growth import Growth, KindGrowth, measure_growth
 from swarmtest.growth.richness import Forecast, rarer_than
-from swarmtest.growth.verdict import Verdict, counted, interval_text
+from swarmtest.growth.verdict import GrowthVerdict, interval_text
 from swarmtest.growth.verdict import verdict as verdict_on
 from swarmtest.strategies.strategy import LearningStrategy, parse_strategy
 from swarmtest.ui.options import campaigns_argument, existing_store, latest_campaign, store_option
-from swarmtest.ui.terminal.tables import command_text, plural, table
+from swarmtest.ui.terminal.tables import command_text, table
 from swarmtest.ui.terminal.text import can_show, json_text
 
 _COLUMNS = 80
@@ -35,15 +35,17 @@ _LEARNS = "the strategy learns: tests change as it does, so take forecasts as ro
 
 @click.command()
 @campaigns_argument
-@click.option("--kind", default="", metavar="KIND", help="Only this: fault, line, branch, ...")
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.option(
+    "--kind", default="", metavar="KIND", help="Only targets of this kind: fault, line, branch, ..."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @store_option
 def growth(campaigns: list[int], kind: str, as_json: bool, store: str | None) -> None:
-    """Are tests still finding new things: stop, go on, or change the configuration?
+    """Tell whether to run more tests, to stop, or to change the configuration.
 
-    What was found test by test, what as many tests again would find (Good-Turing, Chao), and one
-    sentence on what to do. CAMPAIGN is a number; the newest one if left out. Several campaigns of
-    the same subject and strategy, with other seeds, are read as one.
+    Show what was found test by test, estimate what the same number of tests would add (Good-Turing,
+    Chao), and say in one sentence what to do. CAMPAIGN is a number; by default, the newest. Several
+    campaigns of the same subject and strategy, with different seeds, count as one.
 
     \b
     swarmtest growth                 the newest campaign
@@ -52,7 +54,7 @@ def growth(campaigns: list[int], kind: str, as_json: bool, store: str | None) ->
     """
     opened = existing_store(store)
     numbers = campaigns or [latest_campaign(opened, None)]
-    result = growth_of(opened, numbers, kind)
+    result = measure_growth(opened, numbers, kind)
     verdict = verdict_on(result)
     if as_json:
         click.echo(json_text(result.to_json() | {"verdict": verdict.to_json()}))
@@ -73,7 +75,7 @@ def _learns(strategy: str) -> bool:
 # Growth as text.
 
 
-def growth_text(growth: Growth, verdict: Verdict, notes: Sequence[str] = ()) -> str:
+def growth_text(growth: Growth, verdict: GrowthVerdict, notes: Sequence[str] = ()) -> str:
     """Return everything that `swarmtest growth` prints.
 
     `notes` may be commands, so they are not wrapped.
@@ -180,14 +182,14 @@ def _check_lines(kinds: Sequence[KindGrowth]) -> list[str]:
     checked = [(kind, kind.check) for kind in kinds if kind.check and kind.seen.found]
     wrong = [
         f"do not rely on the forecast for {kind.kind}: the first half of the tests predicted "
-        f"{interval_text(check.foretold)} in the second, and there were {check.came:,}"
+        f"{interval_text(check.predicted)} in the second, and there were {check.found:,}"
         for kind, check in checked
         if not check.holds
     ]
     if wrong or not checked:
         return wrong
-    kind, check = max(checked, key=lambda pair: pair[1].came)
+    kind, check = max(checked, key=lambda pair: pair[1].found)
     return [
-        f"checked: the first half of the tests predicted {interval_text(check.foretold)} new "
-        f"{counted(2, kind.kind)[2:]} in the second; there were {check.came:,}"
+        f"checked: the first half of the tests predicted {interval_text(check.predicted)} new "
+        f"{counted(2, kind.kind)[2:]} in the second; there were {check.found:,}"
     ]

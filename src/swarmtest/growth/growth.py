@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from swarmtest.analysis.discovery import Discovery, Found, halves
+from swarmtest.analysis.discovery import Discovery, FoundTarget, halves
 from swarmtest.analysis.intervals import binomial_p_value
 from swarmtest.analysis.trial_columns import changed_between
 from swarmtest.core.errors import UserError, did_you_mean
+from swarmtest.core.strategy_names import current_strategy_text
 from swarmtest.core.targets import Target, unpack_hits
 from swarmtest.coverage.kinds import WITH_PROBES
 from swarmtest.growth.richness import Forecast, Incidence, incidence, new_within, unseen
@@ -32,24 +33,24 @@ _LEAST_LATE = 5
 
 
 @dataclass(frozen=True)
-class Check:
+class ForecastCheck:
     """What the first half of the tests predicted for the second, and what was found."""
 
-    foretold: Forecast
-    came: int
+    predicted: Forecast
+    found: int
 
     @property
     def holds(self) -> bool:
         """Return whether what was found lies in the interval.
 
-        >>> Check(Forecast(5.0, 1.2, 9.7), came=10).holds
+        >>> ForecastCheck(Forecast(5.0, 1.2, 9.7), found=10).holds
         True
         """
-        return math.floor(self.foretold.low) <= self.came <= math.ceil(self.foretold.high)
+        return math.floor(self.predicted.low) <= self.found <= math.ceil(self.predicted.high)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data."""
-        return {"foretold": self.foretold.to_json(), "came": self.came, "holds": self.holds}
+        return {"foretold": self.predicted.to_json(), "came": self.found, "holds": self.holds}
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class KindGrowth:
     """How many there are in the watched files, for kinds where that is known."""
     unreached: int | None = None
     """How many of them were reached neither by a test nor by an import."""
-    check: Check | None = None
+    check: ForecastCheck | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data.
@@ -94,10 +95,10 @@ class KindGrowth:
 
 
 @dataclass(frozen=True)
-class Lead:
+class LeadingOrigin:
     """A part of the strategy with a larger share of the late discoveries than of the tests.
 
-    >>> print(Lead("dominant", found=9, late=20, share=0.1))
+    >>> print(LeadingOrigin("dominant", found=9, late=20, share=0.1))
     9 of the last 20 tests that found something came from 'dominant', which made 10% of the tests
     """
 
@@ -115,7 +116,11 @@ class Lead:
 
 @dataclass(frozen=True)
 class Growth:
-    """What some campaigns found together, for each kind; faults are always first."""
+    """What some campaigns found together, for each kind; faults are always first.
+
+    >>> Growth((1,), "stack.py", "coin", 100, 0, ()).to_json()["tests"]
+    100
+    """
 
     campaigns: tuple[int, ...]
     subject: str
@@ -124,7 +129,7 @@ class Growth:
     missing: int
     """Tests with unknown coverage, which count only for faults."""
     kinds: tuple[KindGrowth, ...]
-    lead: Lead | None = None
+    lead: LeadingOrigin | None = None
     left_out: tuple[str, ...] = ()
     """Kinds that were found or watched, but not asked for."""
 
@@ -147,7 +152,7 @@ class _Pool:
 
     tests: int
     missing: int
-    found: dict[str, list[Found]]
+    found: dict[str, list[FoundTarget]]
     """The targets that were found, by kind."""
 
     def seen(self, kind: str) -> Incidence:
@@ -156,8 +161,16 @@ class _Pool:
         return incidence(self.found.get(kind, []), self.tests - lost)
 
 
-def growth(store: Store, campaigns: Sequence[int], kind: str = "") -> Growth:
-    """Read campaigns of one subject and strategy; with `kind`, only that kind of target."""
+def measure_growth(store: Store, campaigns: Sequence[int], kind: str = "") -> Growth:
+    """Read campaigns of one subject and strategy; with `kind`, only that kind of target.
+
+    >>> from swarmtest import open_store, swarm
+    >>> with open_store(":memory:") as store:
+    ...     for trial in swarm(["push", "pop"], seed=1, tests=20, store=store):
+    ...         trial.record(failed="pop" not in trial and "overflow")
+    ...     measure_growth(store, [1]).kinds[0].seen.found
+    1
+    """
     records = [store.campaign(number) for number in campaigns]
     _check_alike(store, records)
     read = [halves(store, number) for number in campaigns]
@@ -184,7 +197,7 @@ def _growth_of(
 ) -> KindGrowth:
     """Return the growth of one kind."""
     seen, before = pool.seen(kind), half.seen(kind)
-    check = Check(new_within(before, seen.tests - before.tests), seen.found - before.found)
+    check = ForecastCheck(new_within(before, seen.tests - before.tests), seen.found - before.found)
     found = pool.found.get(kind, [])
     whole, left = watched.get(kind, (None, set()))
     unreached = None if whole is None else len(left - {item.target for item in found})
@@ -239,14 +252,14 @@ def _options(record: CampaignRecord) -> tuple[Any, ...]:
 
 
 def _pool(runs: Sequence[Discovery]) -> _Pool:
-    pooled: dict[Target, Found] = {}
+    pooled: dict[Target, FoundTarget] = {}
     before = 0
     for run in runs if len(runs) > 1 else ():
         for found in run.found:
-            earlier = pooled.get(found.target) or Found(found.target, 0, before + found.first)
+            earlier = pooled.get(found.target) or FoundTarget(found.target, 0, before + found.first)
             pooled[found.target] = replace(earlier, hits=earlier.hits + found.hits)
         before += run.tests
-    by_kind: dict[str, list[Found]] = defaultdict(list)
+    by_kind: dict[str, list[FoundTarget]] = defaultdict(list)
     for found in pooled.values() if len(runs) > 1 else runs[0].found:
         by_kind[found.target.kind].append(found)
     tests, missing = (sum(getattr(run, name) for run in runs) for name in ("tests", "missing"))
@@ -271,7 +284,9 @@ def _watched(store: Store, records: Sequence[CampaignRecord]) -> dict[str, tuple
     return {kind: (count, left[kind]) for kind, count in whole.items()}
 
 
-def _lead(store: Store, campaigns: Sequence[int], pool: _Pool, kinds: Sequence[str]) -> Lead | None:
+def _lead(
+    store: Store, campaigns: Sequence[int], pool: _Pool, kinds: Sequence[str]
+) -> LeadingOrigin | None:
     """Return the origin that stands out among the last tests that found something.
 
     Early tests do not count, because at first every origin finds something.
@@ -287,11 +302,11 @@ def _lead(store: Store, campaigns: Sequence[int], pool: _Pool, kinds: Sequence[s
         share = tests_of[origin] / pool.tests
         chance = float(binomial_p_value(count, len(late), share)) * len(tests_of)
         if count > share * len(late) and chance < 0.05:
-            return Lead(origin, count, len(late), share)
+            return LeadingOrigin(origin, count, len(late), share)
     return None
 
 
 def _origins(store: Store, campaigns: Sequence[int]) -> Iterator[str]:
     for campaign in campaigns:
         for trial in store.trials(campaign):
-            yield trial.origin
+            yield current_strategy_text(trial.origin)

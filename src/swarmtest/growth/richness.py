@@ -25,7 +25,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from swarmtest.analysis.discovery import Found
+from swarmtest.analysis.discovery import FoundTarget
 from swarmtest.analysis.intervals import normal_quantile, wilson_interval
 
 
@@ -105,11 +105,11 @@ class Incidence:
         return 1.0 - self.once / self.hits * (turn / (turn + 2 * self.twice) if turn else 1.0)
 
 
-def incidence(found: Sequence[Found], tests: int) -> Incidence:
+def incidence(found: Sequence[FoundTarget], tests: int) -> Incidence:
     """Count what was found of one kind.
 
     >>> from swarmtest.core.targets import Target
-    >>> lines = [Found(Target("line", str(i)), hits=1, first=7) for i in range(4)]
+    >>> lines = [FoundTarget(Target("line", str(i)), hits=1, first=7) for i in range(4)]
     >>> incidence(lines, tests=50).clump_once
     4.0
     """

@@ -22,10 +22,10 @@ waited for the upper end of the interval would never stop.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from swarmtest.core.formatting import counted, whole_interval, words_for
 from swarmtest.growth.growth import Growth, KindGrowth
 from swarmtest.growth.richness import Forecast, rarer_than
 
@@ -36,20 +36,13 @@ LEAST_TARGETS = 20
 """Fewer targets, of a kind whose total is not known, do not show that a campaign is done."""
 _NAMED = 3
 """How many kinds are named in a sentence; the table has the rest."""
-_WORDS = {
-    "branch": ("branch", "branches"),
-    "prime": ("prime path", "prime paths"),
-    "du": ("definition-use path", "definition-use paths"),
-    "predicate": ("predicate value", "predicate values"),
-}
-"""Singular and plural, where adding an s is not right."""
 
 
 @dataclass(frozen=True)
-class Verdict:
+class GrowthVerdict:
     """What to do, and why, in one sentence.
 
-    >>> print(Verdict("stop", "everything was reached."))
+    >>> print(GrowthVerdict("stop", "everything was reached."))
     Stop: everything was reached.
     """
 
@@ -65,15 +58,15 @@ class Verdict:
         return {"action": self.action, "sentence": str(self)}
 
 
-def verdict(growth: Growth) -> Verdict:
+def verdict(growth: Growth) -> GrowthVerdict:
     """Return what the growth of a campaign says about running more tests."""
     if growth.tests < LEAST_TESTS:
         are = "is" if growth.tests == 1 else "are"
-        few = f"{_tests(growth)} {are} too few to foretell anything; run at least {LEAST_TESTS}."
-        return Verdict("too little data", few)
+        few = f"{_tests(growth)} {are} too few to predict anything; run at least {LEAST_TESTS}."
+        return GrowthVerdict("too little data", few)
     growing = [kind for kind in growth.kinds if grows(kind)]
     if growing:
-        return Verdict("go on", f"doubling the tests would reach {_gains(growing)}.")
+        return GrowthVerdict("go on", f"doubling the tests would reach {_gains(growing)}.")
     judges = [kind for kind in growth.kinds if _can_judge(kind)]
     return _saturated(growth, judges) if judges else _faults_only(growth)
 
@@ -83,7 +76,7 @@ def _can_judge(kind: KindGrowth) -> bool:
     return kind.kind != "fault" and bool(kind.watched or kind.seen.found >= LEAST_TARGETS)
 
 
-def _faults_only(growth: Growth) -> Verdict:
+def _faults_only(growth: Growth) -> GrowthVerdict:
     bound = f"{_no_new_fault(growth)}, but {_may_be_unseen(growth)}"
     others = [kind for kind in growth.kinds if kind.kind != "fault" and kind.seen.found]
     names = " and ".join(["faults", *(counted(kind.seen.found, kind.kind) for kind in others)])
@@ -94,13 +87,13 @@ def _faults_only(growth: Growth) -> Verdict:
             f"{names} alone do not show whether tests still reach anything new: go on, or watch "
             "coverage (`--coverage branch`) to be able to judge"
         )
-    return Verdict("too little data", f"{bound}; {advice}.")
+    return GrowthVerdict("too little data", f"{bound}; {advice}.")
 
 
-def _saturated(growth: Growth, judges: Sequence[KindGrowth]) -> Verdict:
+def _saturated(growth: Growth, judges: Sequence[KindGrowth]) -> GrowthVerdict:
     if growth.tests < LEAST_TESTS_TO_STOP:
         rare = min(kind.seen.tests_per_new for kind in judges)
-        return Verdict(
+        return GrowthVerdict(
             "too little data",
             f"little more is in sight, but {_tests(growth)} may have missed what 1 test in "
             f"{rare} reaches; run at least {LEAST_TESTS_TO_STOP}.",
@@ -108,12 +101,12 @@ def _saturated(growth: Growth, judges: Sequence[KindGrowth]) -> Verdict:
     left = [kind for kind in judges if kind.unreached]
     if left:
         missed = " or ".join(counted(kind.unreached or 0, kind.kind, "watched ") for kind in left)
-        return Verdict(
+        return GrowthVerdict(
             "change the configuration",
-            f"doubling the tests would {_little(left)}, but no test reached {missed}; "
-            f"fewer than 1 test in {min(k.seen.tests_per_new for k in left):,} gets to any.",
+            f"doubling the tests would {_little(left)}, but no test reached {missed}; fewer than "
+            f"1 test in {min(k.seen.tests_per_new for k in left):,} reaches any of them.",
         )
-    return Verdict("stop", "; ".join(_reasons_to_stop(growth, judges)) + ".")
+    return GrowthVerdict("stop", "; ".join(_reasons_to_stop(growth, judges)) + ".")
 
 
 def grows(kind: KindGrowth) -> bool:
@@ -123,34 +116,13 @@ def grows(kind: KindGrowth) -> bool:
     return kind.new.value >= max(1.0, LEAST_SHARE * kind.seen.found)
 
 
-def words_for(kind: str) -> tuple[str, str]:
-    """Return the singular and the plural of a kind of target.
-
-    >>> words_for("branch")
-    ('branch', 'branches')
-    """
-    return _WORDS.get(kind, (kind, f"{kind}s"))
-
-
-def counted(count: float, kind: str, before: str = "") -> str:
-    """Return a number of targets in words.
-
-    >>> counted(41, "branch"), counted(1, "line", "watched ")
-    ('41 branches', '1 watched line')
-    """
-    number = f"{count:,.0f}" if count >= 1 or not count else f"{count:.1g}"
-    one, many = words_for(kind)
-    return f"{number} {before}{one if number == '1' else many}"
-
-
 def interval_text(forecast: Forecast) -> str:
     """Return the interval in whole targets.
 
     >>> interval_text(Forecast(14.2, 9.1, 24.3)), interval_text(Forecast(0.2, 0.0, 3.8))
     ('9 to 25', 'up to 4')
     """
-    low, high = math.floor(forecast.low), math.ceil(forecast.high)
-    return f"{low:,} to {high:,}" if low else f"up to {high:,}"
+    return whole_interval(forecast.low, forecast.high)
 
 
 def _gains(kinds: Sequence[KindGrowth]) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from swarmtest.core.errors import UserError
 from swarmtest.languages.git import GitError, ask, base_of, described, resolved, top
 from swarmtest.languages.line_mapping import hunks
-from swarmtest.languages.places import Found, NothingToAimAt, Wanted, united
+from swarmtest.languages.places import NothingToAimAt, ResolvedTargets, Wanted, united
 from swarmtest.languages.python.statements import PythonStatements, code_of
 from swarmtest.languages.source import Statements, is_code_file, statements_of
 from swarmtest.languages.text_lines import AnyStatements, lines_of
@@ -45,7 +45,7 @@ class ChangedFile:
         return self.path if self.path.isprintable() else ascii(self.path)
 
 
-def from_diff(rev: str, cwd: str | Path = ".") -> Found:
+def from_diff(rev: str, cwd: str | Path = ".") -> ResolvedTargets:
     """Return the statements that were added or changed since a revision, committed or not.
 
     Changes are counted from where this branch left `rev` (`git merge-base REV HEAD`), as in a pull
@@ -101,24 +101,26 @@ def _parsed(raw: str) -> Iterator[ChangedFile]:
         yield ChangedFile(path, status[0], old_path, blob if blob.strip("0") else "", mode)
 
 
-def _changed_in(file: ChangedFile, repository: Path, why: str) -> Found:
+def _changed_in(file: ChangedFile, repository: Path, why: str) -> ResolvedTargets:
     """Return the changed statements of one file, or why it has none."""
     path = repository / file.path
     reason = _why_not(file, path)
     if reason:
-        return Found(unusable=(f"{file.shown}: {reason}",))
+        return ResolvedTargets(unusable=(f"{file.shown}: {reason}",))
     try:
         now = statements_of(path)
         lines = _changed_lines(file, repository, now)
     except UserError as error:
-        return Found(unusable=(str(error),))
+        return ResolvedTargets(unusable=(str(error),))
     except (OSError, GitError) as error:
-        return Found(unusable=(f"{file.shown}: cannot be read ({error})",))
+        return ResolvedTargets(unusable=(f"{file.shown}: cannot be read ({error})",))
     if not lines:
         what = "renamed" if file.status == "R" else "changed"
-        return Found(unusable=(f"{file.shown}: {what}, but nothing that is executed was changed",))
+        return ResolvedTargets(
+            unusable=(f"{file.shown}: {what}, but nothing that is executed was changed",)
+        )
     real = str(path.resolve())
-    return Found(tuple(Wanted(real, line, why, now.function_at(line)) for line in lines))
+    return ResolvedTargets(tuple(Wanted(real, line, why, now.function_at(line)) for line in lines))
 
 
 def _why_not(file: ChangedFile, path: Path) -> str:

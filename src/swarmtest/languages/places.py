@@ -55,10 +55,11 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Found:
+class ResolvedTargets:
     """What a request resolved to, and which parts of it cannot be used.
 
-    >>> len((Found(names=("event:full",)) + Found(unusable=("README.md: not code",))).names)
+    >>> named = ResolvedTargets(names=("event:full",))
+    >>> len((named + ResolvedTargets(unusable=("README.md: not code",))).names)
     1
     """
 
@@ -68,12 +69,12 @@ class Found:
     names: tuple[str, ...] = ()
     """Targets that are not in code, as ``kind:name``: ``fault:ID``, ``event:NAME``."""
 
-    def __add__(self, other: Found) -> Found:
+    def __add__(self, other: ResolvedTargets) -> ResolvedTargets:
         """Return both together."""
         return united((self, other))
 
 
-def united(parts: Iterable[Found]) -> Found:
+def united(parts: Iterable[ResolvedTargets]) -> ResolvedTargets:
     """Return all parts together, each statement once, with the words that named it first."""
     statements: dict[tuple[str, int], Wanted] = {}
     unusable: dict[str, None] = {}
@@ -83,13 +84,13 @@ def united(parts: Iterable[Found]) -> Found:
             statements.setdefault((wanted.place, wanted.line), wanted)
         unusable |= dict.fromkeys(part.unusable)
         names |= dict.fromkeys(part.names)
-    return Found(tuple(statements.values()), tuple(unusable), tuple(names))
+    return ResolvedTargets(tuple(statements.values()), tuple(unusable), tuple(names))
 
 
 # Lines and ranges of lines.
 
 
-def from_line(text: str, why: str = "") -> Found:
+def from_line(text: str, why: str = "") -> ResolvedTargets:
     """Return the statement at ``FILE:LINE``.
 
     A column after it, as linters print it, is ignored.
@@ -107,10 +108,10 @@ def from_line(text: str, why: str = "") -> Found:
     if start is None:
         nearest = _nearest_statements(line, statements.lines)
         raise UserError(f"{path.name}:{line} is {statements.what_is(line)}{nearest}")
-    return Found((wanted_at(path, start, statements, why),))
+    return ResolvedTargets((wanted_at(path, start, statements, why),))
 
 
-def from_lines(text: str, why: str = "") -> Found:
+def from_lines(text: str, why: str = "") -> ResolvedTargets:
     """Return the statements of ``FILE:FIRST-LAST``; comments and blank lines in it are ignored."""
     why = why or f"--lines {text}"
     match = _RANGE.fullmatch(text.strip())
@@ -123,7 +124,7 @@ def from_lines(text: str, why: str = "") -> Found:
     return statements_between(path, first, last, why)
 
 
-def statements_between(place: Path, first: int, last: int, why: str) -> Found:
+def statements_between(place: Path, first: int, last: int, why: str) -> ResolvedTargets:
     """Return the statements from one line to another; raise `UserError` if there are none."""
     statements = read_statements(place)
     _check_line_exists(first, statements, place, why)
@@ -134,7 +135,7 @@ def statements_between(place: Path, first: int, last: int, why: str) -> Found:
             f"{why}: there is no statement in {place.name}:{where}"
             f"{_nearest_statements(first, statements.lines)}"
         )
-    return Found(tuple(wanted_at(place, line, statements, why) for line in lines))
+    return ResolvedTargets(tuple(wanted_at(place, line, statements, why) for line in lines))
 
 
 def _check_line_exists(line: int, statements: Statements, place: Path, why: str) -> None:
@@ -144,8 +145,8 @@ def _check_line_exists(line: int, statements: Statements, place: Path, why: str)
         raise UserError(f"{why}: there is no line {line}; {place.name} {has}")
 
 
-def _nearest_statements(line: int, known: Iterable[int]) -> str:
-    lines = sorted(known)
+def _nearest_statements(line: int, statements: Iterable[int]) -> str:
+    lines = sorted(statements)
     before = [number for number in lines if number < line][-1:]
     after = [number for number in lines if number > line][:1]
     if not before and not after:
@@ -158,7 +159,7 @@ def _nearest_statements(line: int, known: Iterable[int]) -> str:
 # Functions.
 
 
-def from_function(text: str, why: str = "") -> Found:
+def from_function(text: str, why: str = "") -> ResolvedTargets:
     """Return all statements of a function's body, or of all functions of a class."""
     why = why or f"--function {text}"
     where, name = _split_function(text.strip().removesuffix("()"))
@@ -178,7 +179,7 @@ def from_function(text: str, why: str = "") -> Found:
     if not lines:
         suggestion = _suggested_functions(name, statements.functions)
         raise UserError(f"{why}: {path.name} has no function {name!r}{suggestion}")
-    return Found(tuple(wanted_at(path, line, statements, why) for line in lines))
+    return ResolvedTargets(tuple(wanted_at(path, line, statements, why) for line in lines))
 
 
 def _split_function(text: str) -> tuple[str, str]:

@@ -5,7 +5,7 @@ running anything. In Python these are exactly the line targets; in C and C++, th
 them; in other languages, any line that is not blank.
 
 `language_of` returns a `Language`, which answers what the search for proxies of a target needs to
-know: Python by its syntax tree, C by a light scan.
+know: Python by its own parser, C and C++ by tree-sitter (the extra ``c``).
 """
 
 from __future__ import annotations
@@ -17,10 +17,13 @@ from typing import Protocol
 from swarmtest.coverage.scope import shown_path, text_of
 from swarmtest.languages.c import functions as c_functions
 from swarmtest.languages.c.functions import CStatements
-from swarmtest.languages.dominators import dominators_by_function, why_unreachable
 from swarmtest.languages.python import callers
 from swarmtest.languages.python.callers import CallSite
-from swarmtest.languages.python.control_flow import flows_of
+from swarmtest.languages.python.control_flow import (
+    dominators_by_function,
+    flows_of,
+    why_unreachable,
+)
 from swarmtest.languages.python.statements import PythonStatements, lines_after
 from swarmtest.languages.text_lines import AnyStatements
 

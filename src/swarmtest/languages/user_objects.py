@@ -128,6 +128,17 @@ def entry_point(group: str, name: str) -> Any:
     return None
 
 
+def entry_point_module(group: str, name: str) -> str:
+    """Return the module of what an entry point offers, without importing it; empty if unknown.
+
+    >>> entry_point_module("swarmtest.subjects", "not-installed")
+    ''
+    """
+    from importlib import metadata
+
+    return next((found.module for found in metadata.entry_points(group=group, name=name)), "")
+
+
 def entry_point_names(group: str) -> list[str]:
     """Return the names that installed packages offer in a group of entry points.
 

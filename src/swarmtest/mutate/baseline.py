@@ -18,7 +18,7 @@ import numpy as np
 from swarmtest.core.faults import message_of
 from swarmtest.mutate.import_forks import noticed
 from swarmtest.mutate.kill_matrix import PASSED
-from swarmtest.mutate.loaded_files import Original, Tests, in_turn, outcome_of
+from swarmtest.mutate.loaded_files import OriginalOutcome, Tests, in_turn, outcome_of
 from swarmtest.mutate.switching import LiveFile, Steps
 from swarmtest.processes.fork_tasks import Forks, ForkTask, TaskAnswer, Tell
 
@@ -27,7 +27,7 @@ _CHUNK = 32
 
 
 @dataclass(frozen=True)
-class Limits:
+class KillLimits:
     """Limits of time and memory, in addition to the budget of steps."""
 
     seconds: float = 10.0
@@ -52,13 +52,13 @@ class Baseline:
     """
 
     def __init__(
-        self, tests: Tests, files: Sequence[LiveFile], limits: Limits, workers: int
+        self, tests: Tests, files: Sequence[LiveFile], limits: KillLimits, workers: int
     ) -> None:
         self.tests = tests
         self.files = list(files)
         self.limits = limits
         self.workers = workers
-        self.originals: dict[int, Original] = {}
+        self.originals: dict[int, OriginalOutcome] = {}
         """How each test ends without a mutant; tests that are left out are missing."""
         self.left_out: dict[str, list[str]] = defaultdict(list)
         """The names of tests that are not used, by the reason."""
@@ -139,5 +139,5 @@ class Baseline:
                 frozenset(np.flatnonzero(np.array(file_counts.of_statements, np.int64)).tolist())
                 for file_counts in counts
             )
-            original = Original(ended, seconds, steps, reached, bool(imported))
+            original = OriginalOutcome(ended, seconds, steps, reached, bool(imported))
             tell(self.tests.why_not(ended) or original)

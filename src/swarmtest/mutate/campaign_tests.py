@@ -21,7 +21,7 @@ from swarmtest.core.seeds import key_of, mixed
 from swarmtest.core.space import Space
 from swarmtest.core.targets import Source
 from swarmtest.coverage.scope import is_as_it_was
-from swarmtest.mutate.generation import Drawn
+from swarmtest.mutate.generation import DrawnMutants
 from swarmtest.mutate.mutant import Mutant
 from swarmtest.mutate.switching import LiveFile
 from swarmtest.processes.fork_tasks import Forks, ForkTask, Tell
@@ -83,7 +83,7 @@ def trials_that_reach(
     store: Store,
     record: CampaignRecord,
     subject: Subject,
-    drawn: Drawn,
+    drawn: DrawnMutants,
     trials: list[TrialRecord],
 ) -> list[TrialRecord]:
     """Return the trials that may reach a mutant; if there is none, the first, to have one."""
@@ -100,7 +100,7 @@ def _may_reach(trial: TrialRecord, lines: BitMap) -> bool:
 
 
 def _mutated_lines(
-    store: Store, record: CampaignRecord, subject: Subject, drawn: Drawn
+    store: Store, record: CampaignRecord, subject: Subject, drawn: DrawnMutants
 ) -> BitMap | None:
     """Return the store's ids of the lines that mutants are on; None if they are not known."""
     coverage = record.options.get("coverage") or {}

@@ -15,9 +15,10 @@ import click
 
 from swarmtest.campaign.budget import usual_workers
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import format_percent, percent_interval, plural
 from swarmtest.coverage.scope import shown_path
 from swarmtest.languages.changes import from_diff
-from swarmtest.languages.places import Found, from_lines
+from swarmtest.languages.places import ResolvedTargets, from_lines
 from swarmtest.mutate.kill_matrix import KillMatrix
 from swarmtest.mutate.mutant import Mutant
 from swarmtest.mutate.mutation import mutate_campaign
@@ -26,7 +27,7 @@ from swarmtest.mutate.pytest_suites import mutate_pytest
 from swarmtest.store.interface import Store
 from swarmtest.ui.options import existing_store, latest_campaign, store_option
 from swarmtest.ui.run_options import workers_option
-from swarmtest.ui.terminal.tables import command_text, plural, table
+from swarmtest.ui.terminal.tables import command_text, table
 from swarmtest.ui.terminal.text import json_text
 
 _TESTS = 200
@@ -34,20 +35,25 @@ _TESTS = 200
 
 @click.command()
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
-@click.option("--campaign", type=int, metavar="N", help="Whose tests; the newest unless given.")
+@click.option(
+    "--campaign",
+    type=int,
+    metavar="N",
+    help="The campaign whose tests are run.  [default: the newest]",
+)
 @click.option(
     "--pytest",
     "suites",
     multiple=True,
     metavar="PATH",
-    help="The tests of a pytest suite instead of a campaign's. May be repeated.",
+    help="Run a pytest suite instead of a campaign's tests. May be repeated.",
 )
 @click.option(
     "--pytest-option",
     "pytest_options",
     multiple=True,
     metavar="OPTION",
-    help="One more argument for pytest, such as `-oaddopts=`. May be repeated.",
+    help="An argument for pytest, such as `-oaddopts=`. May be repeated.",
 )
 @click.option(
     "-n",
@@ -56,10 +62,10 @@ _TESTS = 200
     default=_TESTS,
     show_default=True,
     metavar="N",
-    help="So many of the campaign's tests at most.",
+    help="Run at most N tests of the campaign.",
 )
-@click.option("--sample", type=int, metavar="N", help="So many mutants, drawn at random.")
-@click.option("--diff", metavar="REV", help="Only lines that were changed since a git revision.")
+@click.option("--sample", type=int, metavar="N", help="Try only N mutants, drawn at random.")
+@click.option("--diff", metavar="REV", help="Only lines that changed since a git revision.")
 @click.option(
     "--lines", multiple=True, metavar="FILE:A-B", help="Only these lines. May be repeated."
 )
@@ -67,39 +73,39 @@ _TESTS = 200
     "--operators",
     default="",
     metavar="NAME,...",
-    help=f"Kinds of changes, `-NAME` for all but one: {', '.join(OPERATORS)}.",
+    help=f"Kinds of changes to make; `-NAME` means all but this one: {', '.join(OPERATORS)}.",
 )
-@click.option("--first-kill", is_flag=True, help="Each mutant only until a test kills it.")
+@click.option("--first-kill", is_flag=True, help="Run tests on a mutant only until one kills it.")
 @click.option(
     "--isolate",
     is_flag=True,
-    help="A process for each mutant: slower, and no mutant can spoil what follows it.",
+    help="Start a process for each mutant: slower, but no mutant can affect the next.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the samples.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the samples.")
 @workers_option
 @click.option("--all", "everything", is_flag=True, help="Show every survivor.")
 @click.option("-o", "--output", metavar="FILE", help="Write the kill matrix as CSV.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @store_option
 def mutate(paths: tuple[str, ...], store: str | None, **options: Any) -> int:
     """Change the program in small ways, and see whether its tests notice.
 
-    PATH is a file or a directory of the program; unless given, what the campaign watched. The tests
-    are those of a campaign, or of a pytest suite. Mutants are switched on in the running program,
-    or while it is imported in a fork: no file is written. Those of a C program, which a TOML file
-    with a table [mutate] tells how to build, are built in copies of its directory.
+    PATH is a file or a directory of the program; by default, the code that the campaign measured.
+    The tests are those of a campaign, or of a pytest suite. No Python file is changed: mutants are
+    switched on in the running program, or while a fork imports it. Mutants of a C program are built
+    in copies of its directory; a TOML file with a table [mutate] says how to build it.
 
     \b
     swarmtest mutate                               the newest campaign's tests
     swarmtest mutate shop/cart.py --sample 100
-    swarmtest mutate --diff main                   only what a branch has changed
+    swarmtest mutate --diff main                   only what a branch changed
     swarmtest mutate shop/cart.py --pytest tests   an ordinary suite
     swarmtest mutate src/prog.c --campaign 1       a C program, with a campaign of commands
 
-    What a test kills is kept as what it hits: `swarmtest roles --kind mutant` tells which features
-    help to kill, `swarmtest focus --mutant ID` aims at one.
+    A killed mutant is stored as a target that the test hits: `swarmtest roles --kind mutant` shows
+    which features help to kill mutants, and `swarmtest focus --mutant ID` aims at one.
 
-    Exit status: 0 all that tests reach are killed, 1 some survived, 2 something to fix.
+    Exit status: 0 every mutant that tests reach is killed, 1 some survive, 2 an error in the input.
     """
     files = list(paths)
     lines = _lines(options)
@@ -135,7 +141,7 @@ def _lines(options: dict[str, Any]) -> dict[str, set[int]] | None:
     """Return the lines that ``--diff`` and ``--lines`` select, by `Source.path`; None: all."""
     if not options["diff"] and not options["lines"]:
         return None
-    selected = Found()
+    selected = ResolvedTargets()
     for text in options["lines"]:
         selected += from_lines(text)
     if options["diff"]:
@@ -245,12 +251,13 @@ def _mutant_data(matrix: KillMatrix, number: int) -> dict[str, Any]:
 
 def _score(matrix: KillMatrix) -> str:
     killed = int(matrix.is_killed.sum())
-    text = f"{matrix.score:.0%} of {plural(len(matrix.mutants), 'mutant')} killed ({killed:,})"
+    mutants = plural(len(matrix.mutants), "mutant")
+    text = f"{format_percent(matrix.score, 0)} of {mutants} killed ({killed:,})"
     low, high = matrix.interval()
     if high > low:
         text += (
-            f"; a sample of {matrix.population:,}, of which {low:.0%} to {high:.0%} are killed "
-            "(95%)"
+            f"; a sample of {matrix.population:,}, of which {percent_interval(low, high, 0)} "
+            "are killed (95%)"
         )
     return f"{text} by {plural(len(matrix.tests), 'test')}"
 

@@ -27,7 +27,15 @@ from swarmtest.core.errors import UserError
 from swarmtest.core.seeds import key_of, mixed
 from swarmtest.core.targets import Source, content_hash
 from swarmtest.coverage.weaving.syntax import header_end, is_docstring
-from swarmtest.mutate.mutant import Function, Module, Mutant, Outer, Place, Spot, children
+from swarmtest.mutate.mutant import (
+    Function,
+    Module,
+    Mutant,
+    NodeSpot,
+    OuterFunction,
+    Place,
+    children,
+)
 from swarmtest.mutate.operators import changes_of, parse_operators
 
 _PRAGMA = re.compile(r"#\s*pragma:\s*no\s*(mutate|cover)\b")
@@ -125,7 +133,7 @@ class _Generator:
             return True
         return any(line in self._marked for line in range(node.lineno, header_end(node) + 1))
 
-    def _at(self, spot: Spot, place: Place, statement: ast.stmt) -> Iterator[Mutant]:
+    def _at(self, spot: NodeSpot, place: Place, statement: ast.stmt) -> Iterator[Mutant]:
         """Yield the mutants that replace one node."""
         line = spot.node.lineno  # type: ignore[attr-defined]
         if self._wanted is not None and line not in self._wanted:
@@ -141,7 +149,7 @@ class _Generator:
                     yield mutant
 
     def _mutant(
-        self, spot: Spot, place: Place, statement: ast.stmt, operator: str, node: ast.AST
+        self, spot: NodeSpot, place: Place, statement: ast.stmt, operator: str, node: ast.AST
     ) -> Mutant | None:
         change = ast.unparse(node)
         key = self._key(spot, place, change)
@@ -171,7 +179,7 @@ class _Generator:
             text,
         )
 
-    def _function(self, spot: Spot, place: Place) -> str:
+    def _function(self, spot: NodeSpot, place: Place) -> str:
         """Return the function that a mutant changes; empty for code of a module or class body.
 
         A mutant of a default argument belongs to the function that has the default.
@@ -182,7 +190,7 @@ class _Generator:
         owners = [self._module.outers.get(place[:end]) for end in ends]
         return owners[-1].qualname if owners and owners[-1] is not None else ""
 
-    def _key(self, spot: Spot, place: Place, change: str) -> object:
+    def _key(self, spot: NodeSpot, place: Place, change: str) -> object:
         """Return a key of a mutant's code: of the smallest part that can be compiled."""
         whole = spot.outer if spot.outer is not None else place[0][1]
         if whole not in self._original:
@@ -203,7 +211,7 @@ class _Generator:
             return whole, code_key(statement_code(self._module, whole))
         return whole, code_key(function_code(self._module, self._module.outers[whole]))
 
-    def _shown(self, spot: Spot, change: str) -> tuple[str, str]:
+    def _shown(self, spot: NodeSpot, change: str) -> tuple[str, str]:
         """Return the lines of a node, before and after the change."""
         node = spot.node
         assert isinstance(node, ast.stmt | ast.expr)
@@ -219,7 +227,7 @@ class _Generator:
         return "\n".join(lines), f"{head}{change}{tail}"
 
 
-def _is_part_of_text(spot: Spot) -> bool:
+def _is_part_of_text(spot: NodeSpot) -> bool:
     """Return whether a node is a literal piece of an f-string, or a name that is assigned to."""
     return isinstance(spot.parent, ast.JoinedStr) or isinstance(
         getattr(spot.node, "ctx", None), ast.Store | ast.Del
@@ -278,7 +286,7 @@ def _marked_lines(text: str) -> frozenset[int]:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnMutants:
     """Mutants that were drawn, and the population that they were drawn from."""
 
     mutants: tuple[Mutant, ...]
@@ -297,7 +305,7 @@ def draw_mutants(
     seed: int = 0,
     *,
     stratified: bool = False,
-) -> Drawn:
+) -> DrawnMutants:
     """Draw the mutants of files.
 
     `lines` restricts them to these lines, by path; a file that is not named there has none.
@@ -319,7 +327,7 @@ def draw_mutants(
             draw = _stratified_sample if stratified else _simple_sample
             chosen = draw(mutants, sample, seed)
             mutants = [mutant for mutant in mutants if mutant in chosen]
-    return Drawn(tuple(mutants), population, equivalent, tuple(sources))
+    return DrawnMutants(tuple(mutants), population, equivalent, tuple(sources))
 
 
 def _rank(mutant: Mutant, seed: int) -> int:
@@ -347,7 +355,7 @@ def _stratified_sample(mutants: list[Mutant], sample: int, seed: int) -> set[Mut
 # that no longer occurs is mentioned in code that never runs.
 
 
-def replacement(spot: Spot, change: str) -> ast.AST:
+def replacement(spot: NodeSpot, change: str) -> ast.AST:
     """Parse `change` into a node, with the line numbers of the node that it replaces."""
     new: ast.AST
     if isinstance(spot.node, ast.stmt):
@@ -374,7 +382,7 @@ def statement_code(module: Module, index: int) -> CodeType:
 
 
 def function_code(
-    module: Module, outer: Outer, keep: dict[str, set[str]] | None = None
+    module: Module, outer: OuterFunction, keep: dict[str, set[str]] | None = None
 ) -> CodeType:
     """Compile an outer function from the current tree.
 
@@ -412,7 +420,7 @@ def _class(name: str, body: ast.stmt) -> ast.stmt:
     return shell
 
 
-def _mentioning(outer: Outer, keep: dict[str, set[str]]) -> Function:
+def _mentioning(outer: OuterFunction, keep: dict[str, set[str]]) -> Function:
     """Return a copy of a function that mentions the variables to keep in code that never runs."""
     whole = copy.deepcopy(outer.node)
     for node, name in _functions_in(whole, outer.qualname):

@@ -2,9 +2,9 @@
 
 The code of a module and its class bodies has already run when a test runs. So when a file that may
 be mutated is about to be imported, the import hook forks a *waiting* process and goes on. Later the
-waiting process is given a `Job`: for each of its tasks it forks again, and that fork continues the
-import where it was, with the code that the job supplies for the file. Nothing that happened before
-is repeated, no file is written and no interpreter is started.
+waiting process is given an `ImportJob`: for each of its tasks it forks again, and that fork
+continues the import where it was, with the code that the job supplies for the file. Nothing that
+happened before is repeated, no file is written and no interpreter is started.
 
 Files that the calling program had imported before cannot be imported again, so no process serves
 them.
@@ -40,7 +40,7 @@ TestsOf = Callable[[Any], tuple[Tests, bool]]
 are all tests (they are not if some could not be imported)."""
 
 
-class Child(Protocol):
+class ImportChild(Protocol):
     """What a fork of a waiting process does during and after the import of the program."""
 
     def code(self, file: str, place: str) -> CodeType | None:
@@ -56,7 +56,7 @@ class Child(Protocol):
         """Report that the import did not succeed."""
 
 
-class Job(Protocol):
+class ImportJob(Protocol):
     """Work for a waiting process, to which it is sent as a pickle."""
 
     workers: int
@@ -68,7 +68,7 @@ class Job(Protocol):
     def learn(self, answer: TaskAnswer) -> None:
         """Take note of the answer for an item, before the next task is started."""
 
-    def child(self, items: list[Any], tell: Tell) -> Child:
+    def child(self, items: list[Any], tell: Tell) -> ImportChild:
         """Return what a fork does for items of a task."""
 
 
@@ -83,7 +83,7 @@ class _Waiting:
     seconds: float = 0.0
     """How long the rest of the import took after this process was forked."""
 
-    def ask(self, job: Job) -> Iterator[TaskAnswer]:
+    def ask(self, job: ImportJob) -> Iterator[TaskAnswer]:
         """Send a job and yield its answers; once all are read, the process waits again."""
         frames.send_pickled(self.requests, job)
         while True:
@@ -111,7 +111,7 @@ class Imports:
         self._files = frozenset(files)
         self._waiting: list[_Waiting] = []
         self._server: dict[str, int] = {}
-        self._child: Child | None = None
+        self._child: ImportChild | None = None
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
@@ -146,7 +146,7 @@ class Imports:
         """Return how long the import takes from the point where a file is imported again."""
         return self._waiting[self._server[file]].seconds
 
-    def ask(self, job: Job, file: str = "") -> Iterator[TaskAnswer]:
+    def ask(self, job: ImportJob, file: str = "") -> Iterator[TaskAnswer]:
         """Run a job from before the import of a file; without a file, of the first one."""
         return self._waiting[self._server[file] if file else 0].ask(job)
 
@@ -207,12 +207,12 @@ class _CodeLoader(SourceFileLoader):
         return self._code
 
 
-def _serve(requests: int, tell: Tell) -> Child:
+def _serve(requests: int, tell: Tell) -> ImportChild:
     """Serve jobs in a waiting process until its pipe is closed; return only in its forks."""
     try:
         limits.prepare()
         jobs = frames.Frames(requests, pickle.loads)
-        job: Job
+        job: ImportJob
         while (job := jobs.next()) is not None:
             for answer in Forks(None, job.workers, job.memory).answers(job.tasks()):
                 job.learn(answer)

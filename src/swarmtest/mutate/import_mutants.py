@@ -21,9 +21,9 @@ from typing import Any
 
 from swarmtest.core.targets import Source
 from swarmtest.mutate.generation import module_code, replacement
-from swarmtest.mutate.import_forks import Child, Imports, TestsOf
+from swarmtest.mutate.import_forks import ImportChild, Imports, TestsOf
 from swarmtest.mutate.kill_matrix import BROKEN, CRASHED, ENDLESS, PASSED, SLOW
-from swarmtest.mutate.loaded_files import Order, Original, outcome_of
+from swarmtest.mutate.loaded_files import Order, OriginalOutcome, outcome_of
 from swarmtest.mutate.mutant import Module, Mutant
 from swarmtest.mutate.switching import Counts, Steps, counting, ticking, ticking_at_import
 from swarmtest.processes.fork_tasks import ForkTask, TaskAnswer, Tell, leave
@@ -36,7 +36,7 @@ TimeFor = Callable[[float], float]
 """Returns the time limit with a mutant for the seconds that something takes without one."""
 
 
-class Importing:
+class ImportMutantRunner:
     """Runs mutants of code that is executed when the program is imported.
 
     `carried` is the data from which the callback of `Imports.arrived` makes the tests. `refused`
@@ -80,7 +80,7 @@ class Importing:
         mutants: Mapping[int, Mutant],
         plan: Mapping[int, Sequence[int]],
         names: Sequence[str],
-        originals: dict[int, Original],
+        originals: dict[int, OriginalOutcome],
         groups: Sequence[str],
         *,
         time_for: TimeFor,
@@ -96,8 +96,8 @@ class Importing:
         seconds = {
             test: time_for(original.seconds + longest) for test, original in originals.items()
         }
-        suite = Suite(self._files, names, originals, seconds, self._carried)
-        tests, steps, imported = self._control(Control(suite, memory, workers))
+        suite = ImportedSuite(self._files, names, originals, seconds, self._carried)
+        tests, steps, imported = self._control(ControlJob(suite, memory, workers))
         order = Order(suite.originals, groups)
         plan = {
             number: [test for test in planned if test in tests] for number, planned in plan.items()
@@ -113,7 +113,7 @@ class Importing:
                 if answer.item[1] != IMPORT or value != PASSED:
                     yield *answer.item, value
 
-    def _control(self, job: Control) -> tuple[set[int], int, set[str]]:
+    def _control(self, job: ControlJob) -> tuple[set[int], int, set[str]]:
         """Return the tests that can be used, the steps of the import, and the files it loads."""
         tests: set[int] = set()
         steps, imported = 0, set[str]()
@@ -139,13 +139,13 @@ def _by_path(mutants: Mapping[int, Mutant]) -> dict[str, dict[int, Mutant]]:
 
 
 @dataclass
-class Suite:
+class ImportedSuite:
     """The files that may be mutated, and the tests with their names and normal endings."""
 
     files: Mapping[str, Source]
     """The files by their path on disk, without symbolic links."""
     names: Sequence[str] = ()
-    originals: dict[int, Original] = field(default_factory=dict)
+    originals: dict[int, OriginalOutcome] = field(default_factory=dict)
     seconds: Mapping[int, float] = field(default_factory=dict)
     """How long each test may take, together with the import before it."""
     carried: Any = None
@@ -188,7 +188,7 @@ class Survey:
     def learn(self, answer: TaskAnswer) -> None:
         """Do nothing: there is one answer only."""
 
-    def child(self, items: list[Any], tell: Tell) -> Child:
+    def child(self, items: list[Any], tell: Tell) -> ImportChild:
         """Return a child that counts statements."""
         return _Counting(self.files, tell)
 
@@ -222,13 +222,13 @@ class _Counting:
 
 
 @dataclass
-class Control:
+class ControlJob:
     """The job that runs every test without a mutant in a program that is imported again.
 
     An answer has the outcome, the steps that the import took, and the files that were imported.
     """
 
-    suite: Suite
+    suite: ImportedSuite
     memory: int
     workers: int
 
@@ -243,7 +243,7 @@ class Control:
     def learn(self, answer: TaskAnswer) -> None:
         """Do nothing: the order of the tests does not matter here."""
 
-    def child(self, items: list[int], tell: Tell) -> Child:
+    def child(self, items: list[int], tell: Tell) -> ImportChild:
         """Return a child that runs tests."""
         return _Running(self.suite, items, tell)
 
@@ -255,7 +255,7 @@ class MutantJob:
     Items are pairs of a mutant's number and a test; the first of each mutant has `IMPORT` as test.
     """
 
-    suite: Suite
+    suite: ImportedSuite
     mutants: Mapping[int, Mutant]
     tests: Mapping[int, Sequence[int]]
     order: Order
@@ -280,7 +280,7 @@ class MutantJob:
         if test != IMPORT:
             self.order.learn(number, test, answer.value != PASSED)
 
-    def child(self, items: list[tuple[int, int]], tell: Tell) -> Child:
+    def child(self, items: list[tuple[int, int]], tell: Tell) -> ImportChild:
         """Return a child that imports a mutant and runs tests on it."""
         mutant = self.mutants[items[0][0]]
         tests = [test for _, test in items]
@@ -299,7 +299,7 @@ def _settles_all(pair: tuple[int, int], other: tuple[int, int]) -> bool:
 class _Running:
     """Imports the program without a mutant and runs tests."""
 
-    def __init__(self, suite: Suite, tests: list[int], tell: Tell) -> None:
+    def __init__(self, suite: ImportedSuite, tests: list[int], tell: Tell) -> None:
         self._suite = suite
         self._tests = tests
         self._tell = tell
@@ -351,7 +351,7 @@ class _Mutated(_Running):
 
     def __init__(
         self,
-        suite: Suite,
+        suite: ImportedSuite,
         tests: list[int],
         tell: Tell,
         mutant: Mutant,

@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from swarmtest.analysis.intervals import wilson_interval
+from swarmtest.analysis.set_cover import CoverProblem, greedy, smallest_cover
 from swarmtest.core.targets import Source, Target
-from swarmtest.mutate.generation import Drawn
+from swarmtest.mutate.generation import DrawnMutants
 from swarmtest.mutate.mutant import Mutant
 
 Bools = npt.NDArray[np.bool_]
@@ -25,9 +26,6 @@ NOT_RUN, PASSED, FAILED, ENDLESS, CRASHED, SLOW, BROKEN = range(7)
 """The values of `KillMatrix.outcomes`. In this order: the test was not run on the mutant; it ended
 as without the mutant; it ended differently; it took too many steps; it ended its process; it took
 too much time; it could not run because the program, or the test itself, cannot be imported."""
-
-_EXACT_STEPS = 200_000
-"""How many nodes the search for a smallest cover visits before it returns the best one so far."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +166,7 @@ class KillMatrix:
             seconds=(*self.seconds, *(0.0 for _ in added)),
         )
 
-    def drawn_from(self, drawn: Drawn) -> KillMatrix:
+    def drawn_from(self, drawn: DrawnMutants) -> KillMatrix:
         """Return the matrix with the numbers of mutants that were not drawn, or dropped."""
         population = drawn.population if len(drawn.mutants) < drawn.population else 0
         return replace(
@@ -233,114 +231,20 @@ def minimal_mutants(killed: Bools, tests: Sequence[int] | None = None) -> list[i
     return [group[0] for i, group in enumerate(groups) if i not in subsumed]
 
 
-def greedy_tests(killed: Bools, cost: Sequence[float] | None = None) -> list[int]:
-    """Return tests that together kill all killed mutants, always the one that adds most per cost.
+def greedy_tests(killed: Bools) -> list[int]:
+    """Return tests that together kill all killed mutants, each the one that adds most in turn.
 
     >>> greedy_tests(np.array([[1, 0, 1], [1, 0, 0], [0, 1, 0]], bool))
     [0, 1]
     """
-    open_rows = killed[killed.any(1)]
-    prices = np.ones(killed.shape[1]) if cost is None else np.maximum(np.array(cost), 1e-9)
-    chosen: list[int] = []
-    while len(open_rows):
-        best = int(np.argmax(open_rows.sum(0) / prices))
-        chosen.append(best)
-        open_rows = open_rows[~open_rows[:, best]]
-    return _irredundant(killed, chosen)
-
-
-def _irredundant(killed: Bools, chosen: list[int]) -> list[int]:
-    """Drop tests all of whose mutants are also killed by the other chosen tests."""
-    needed = list(chosen)
-    for test in reversed(chosen):
-        rest = [other for other in needed if other != test]
-        if np.array_equal(killed[:, rest].any(1), killed[:, needed].any(1)):
-            needed = rest
-    return needed
+    return greedy(CoverProblem.of(killed.T))
 
 
 def minimal_tests(killed: Bools) -> tuple[list[int], bool]:
     """Return the fewest tests that kill all killed mutants, and whether that is proven.
 
-    A greedy cover comes first, then branch and bound over the mutants that no other subsumes and
-    the tests whose kills are not contained in another's.
-
     >>> minimal_tests(np.array([[1, 1, 0], [1, 0, 1], [0, 1, 0], [0, 0, 1]], bool))
     ([1, 2], True)
     """
-    greedy = greedy_tests(killed)
-    if not greedy:
-        return [], True
-    rows = killed[minimal_mutants(killed)]
-    columns = _best_columns(rows)
-    masks = [sum(1 << int(i) for i in np.flatnonzero(rows[:, c])) for c in columns]
-    search = _Cover(masks, len(rows), len(greedy))
-    smaller = search.run()
-    chosen = greedy if smaller is None else sorted(columns[i] for i in smaller)
-    return sorted(chosen), search.finished
-
-
-def _best_columns(rows: Bools) -> list[int]:
-    """Return the columns that are not contained in another; of equal ones the first."""
-    within = _contained(rows.T)
-    best = []
-    for i in range(rows.shape[1]):
-        above = np.flatnonzero(within[i])
-        if rows[:, i].any() and not any(j != i and (not within[j, i] or j < i) for j in above):
-            best.append(i)
-    return best
-
-
-class _Cover:
-    """Branch and bound for the smallest set cover, on bit masks."""
-
-    def __init__(self, masks: list[int], rows: int, known_size: int) -> None:
-        self._masks = masks
-        self._all = (1 << rows) - 1
-        self._best_size = known_size
-        """The size of the best cover known; only smaller ones are searched for."""
-        self._steps = 0
-        self._best: list[int] | None = None
-        self._by_row = [[i for i, m in enumerate(masks) if m >> r & 1] for r in range(rows)]
-        self.finished = True
-
-    def run(self) -> list[int] | None:
-        """Return a smaller cover than the known one; None if there is none or the limit is hit."""
-        self._search(0, [])
-        return self._best
-
-    def _search(self, covered: int, chosen: list[int]) -> None:
-        self._steps += 1
-        if self._steps > _EXACT_STEPS:
-            self.finished = False
-            return
-        left = self._all & ~covered
-        if not left:
-            self._best, self._best_size = list(chosen), len(chosen)
-            return
-        if len(chosen) + self._bound(left) >= self._best_size:
-            return
-        row = min(_bits(left), key=lambda r: len(self._by_row[r]))
-        for i in sorted(self._by_row[row], key=lambda i: -(self._masks[i] & left).bit_count()):
-            self._search(covered | self._masks[i], [*chosen, i])
-            if not self.finished:
-                return
-
-    def _bound(self, left: int) -> int:
-        """Return a lower bound on the tests needed: the number of rows that share no test."""
-        count = 0
-        while left:
-            row = (left & -left).bit_length() - 1
-            count += 1
-            for i in self._by_row[row]:
-                left &= ~self._masks[i]
-        return count
-
-
-def _bits(mask: int) -> list[int]:
-    bits = []
-    while mask:
-        low = mask & -mask
-        bits.append(low.bit_length() - 1)
-        mask ^= low
-    return bits
+    tests, lower_bound = smallest_cover(CoverProblem.of(killed.T))
+    return tests, len(tests) <= lower_bound

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from swarmtest.mutate.native.build import BuiltMutants
 
 
-class Killing:
+class MutantKiller:
     """Runs tests of a subject against mutants of the Python files that it has loaded.
 
     The mutant that survived last is tried first: often the next test does not kill it either.
@@ -67,7 +67,7 @@ class Killing:
         """Return the mutants that a test kills."""
         return [mutant for mutant, killed in self._verdicts(test, self._mutants) if killed]
 
-    def among(self, mutants: Sequence[Mutant]) -> Killing:
+    def among(self, mutants: Sequence[Mutant]) -> MutantKiller:
         """Return the same for only some of the mutants."""
         restricted = copy.copy(self)
         restricted._mutants = [mutant for mutant in self._mutants if mutant in set(mutants)]
@@ -131,7 +131,7 @@ class Killing:
             yield from zip(functions, codes, strict=True)
 
 
-class NativeKilling:
+class NativeMutantKiller:
     """Runs tests of a command subject against mutants of its C program, which are built once."""
 
     def __init__(self, built: BuiltMutants) -> None:
@@ -152,7 +152,7 @@ class NativeKilling:
         killed = self._built.kills(test)
         return [mutant for mutant in self._mutants if mutant in killed]
 
-    def among(self, mutants: Sequence[Mutant]) -> NativeKilling:
+    def among(self, mutants: Sequence[Mutant]) -> NativeMutantKiller:
         """Return the same for only some of the mutants."""
         restricted = copy.copy(self)
         restricted._mutants = [mutant for mutant in self._mutants if mutant in set(mutants)]
@@ -165,7 +165,7 @@ class NativeKilling:
 
 def kills_of(
     subject: Subject, mutants: Sequence[Mutant], seconds: float = 10.0
-) -> Killing | NativeKilling:
+) -> MutantKiller | NativeMutantKiller:
     """Return an object that decides whether tests kill these mutants of Python files or of C."""
     if isinstance(subject, CommandSubject):
         from swarmtest.mutate.native.build import BuiltMutants
@@ -175,14 +175,14 @@ def kills_of(
         if hopeless:
             built.close()
             raise UserError(
-                f"{hopeless} of the mutants can be killed by no test: they compile to what the "
+                f"no test can kill {hopeless} of the mutants: they compile to what the "
                 "program does, or not at all"
             )
-        return NativeKilling(built)
+        return NativeMutantKiller(built)
     wanted = {mutant.path for mutant in mutants}
     origins = {getattr(module, "__file__", None) or "" for module in sys.modules.values()}
     places = sorted(file for file in origins if file and shown_path(file) in wanted)
-    return Killing(subject, mutants, places or sorted(wanted), seconds)
+    return MutantKiller(subject, mutants, places or sorted(wanted), seconds)
 
 
 # Mutants for reduction: drawn from the program, then those that a test kills, then N of these.
@@ -196,7 +196,7 @@ def drawn_killing(
     seed: int = 0,
     seconds: float = 10.0,
     first: Collection[str] = (),
-) -> Killing | NativeKilling:
+) -> MutantKiller | NativeMutantKiller:
     """Draw at most `sample` mutants of the program that a subject tests, ready to be run.
 
     Mutants that cannot be switched on in the running program are not among them. `first` are the
@@ -205,7 +205,9 @@ def drawn_killing(
     if isinstance(subject, CommandSubject):
         from swarmtest.mutate.native.build import drawn_mutants
 
-        return NativeKilling(drawn_mutants(subject, files, sample=sample, seed=seed, first=first))
+        return NativeMutantKiller(
+            drawn_mutants(subject, files, sample=sample, seed=seed, first=first)
+        )
     sources = named_sources(files) or sources_beside(subject)
     live = {file.source.path: file for file in live_files(sources)}
     population = draw_mutants(sources)
@@ -216,7 +218,7 @@ def drawn_killing(
     drawn = random.Random(seed).sample(switchable, len(switchable))
     drawn = sorted(drawn, key=lambda mutant: mutant.id not in first)[:sample]
     places = sorted({source.place for source in sources if source.path in {m.path for m in drawn}})
-    return Killing(subject, drawn, places, seconds)
+    return MutantKiller(subject, drawn, places, seconds)
 
 
 def chosen_mutants(
@@ -232,7 +234,7 @@ def chosen_mutants(
     swarmtest.UserError: the test kills none of the mutants, so there are none to keep
     """
     if count < 1:
-        raise UserError(f"{count} mutants cannot be kept: at least 1")
+        raise UserError(f"{count}: the number of mutants to keep must be at least 1")
     ids = None if hard is None else frozenset(hard)
     possible = [mutant for mutant in killed if ids is None or mutant.id in ids]
     if not possible:

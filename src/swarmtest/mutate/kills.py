@@ -11,7 +11,7 @@ without a mutant is flaky, and is left out.
 Then forks run a few mutants each, one after the other. What one mutant leaves behind in the process
 must not be attributed to the next: after a kill, the test that killed is run again without the
 mutant, and if it does not end as it should, the next mutant gets a new fork. If that is not safe
-enough, each mutant can have its own fork (`Limits.mutants_per_fork`).
+enough, each mutant can have its own fork (`KillLimits.mutants_per_fork`).
 
 Code that runs when the program is imported has already run by then. For mutants of such code the
 program is imported again (`import_mutants`), after all other mutants; the same is done for tests
@@ -27,16 +27,16 @@ from typing import Any
 
 import numpy as np
 
-from swarmtest.mutate.baseline import Baseline, Limits
-from swarmtest.mutate.import_mutants import IMPORT, Importing
+from swarmtest.mutate.baseline import Baseline, KillLimits
+from swarmtest.mutate.import_mutants import IMPORT, ImportMutantRunner
 from swarmtest.mutate.kill_matrix import CRASHED, ENDLESS, NOT_RUN, PASSED, SLOW, KillMatrix
-from swarmtest.mutate.loaded_files import Order, Original, Tests, in_turn
+from swarmtest.mutate.loaded_files import Order, OriginalOutcome, Tests, in_turn
 from swarmtest.mutate.mutant import Mutant
 from swarmtest.mutate.switching import LiveFile, NotSwitchable
 from swarmtest.processes.fork_tasks import Forks, ForkTask, Replace, Tell
 
 
-class Batch:
+class MutantBatch:
     """What one fork does: run a few mutants, one after the other, each with its tests.
 
     With `first_kill` a mutant is done after the first test that kills it.
@@ -113,11 +113,11 @@ class Runner:
         self,
         tests: Tests,
         files: Sequence[LiveFile],
-        limits: Limits | None = None,
+        limits: KillLimits | None = None,
         workers: int = 2,
-        importing: Importing | None = None,
+        importing: ImportMutantRunner | None = None,
     ) -> None:
-        self.baseline = Baseline(tests, files, limits or Limits(), workers)
+        self.baseline = Baseline(tests, files, limits or KillLimits(), workers)
         self._tests = tests
         self._by_path = {file.source.path: i for i, file in enumerate(self.baseline.files)}
         self._limits = self.baseline.limits
@@ -125,7 +125,7 @@ class Runner:
         self._importing = importing
 
     @property
-    def originals(self) -> dict[int, Original]:
+    def originals(self) -> dict[int, OriginalOutcome]:
         """How each test ends without a mutant; tests that are left out are missing."""
         return self.baseline.originals
 
@@ -142,7 +142,7 @@ class Runner:
         reached = self._reached(mutants)
         refused: dict[int, str] = {}
         order = Order(self.originals, [_group_of(mutant) for mutant in mutants])
-        batch = Batch(self, mutants, first_kill)
+        batch = MutantBatch(self, mutants, first_kill)
         forks = Forks(batch.run, self._workers, self._limits.memory)
         started: set[int] = set()
         for answer in forks.answers(self._tasks(mutants, at_import, reached, order, first_kill)):

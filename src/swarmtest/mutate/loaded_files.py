@@ -2,7 +2,7 @@
 
 The first part finds files and the functions that exist of them in this process. The second part
 defines what the runs of tests on mutants share: the `Tests` protocol, how a test ends without a
-mutant (`Original`), how outcomes are compared, and in which order tests are tried.
+mutant (`OriginalOutcome`), how outcomes are compared, and in which order tests are tried.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def named_sources(files: Iterable[str | Source]) -> list[Source]:
             below = (path.relative_to(file) for path in Path(file).rglob("*.py"))
             inside = sorted(Path(file) / path for path in below if not _holds_tests(path))
             if not inside:
-                raise UserError(f"{file}: no Python files to mutate are in this directory")
+                raise UserError(f"{file}: this directory has no Python files to mutate")
             sources |= {source.path: source for source in map(source_of, map(str, inside))}
         else:
             source = source_of(file)
@@ -140,7 +140,7 @@ class Tests(Protocol):
 
 
 @dataclass(frozen=True)
-class Original:
+class OriginalOutcome:
     """How a test ends without a mutant."""
 
     ended: str
@@ -154,7 +154,7 @@ class Original:
 
 
 def outcome_of(
-    tests: Tests, test: int, following: int | None, original: Original, steps: Steps
+    tests: Tests, test: int, following: int | None, original: OriginalOutcome, steps: Steps
 ) -> int:
     """Run a test on the program in its current state and compare it with the original."""
     steps.allow(original.steps)
@@ -178,7 +178,7 @@ class Order:
     Quick tests come first, and those that killed mutants of the same function (a *group*).
     """
 
-    def __init__(self, originals: dict[int, Original], groups: Sequence[str]) -> None:
+    def __init__(self, originals: dict[int, OriginalOutcome], groups: Sequence[str]) -> None:
         self._originals = originals
         self._groups = groups
         self._tried: Counter[tuple[str, int]] = Counter()

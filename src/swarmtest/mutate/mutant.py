@@ -89,7 +89,7 @@ _OUTSIDE = frozenset({"args", "decorator_list", "returns", "type_params"})
 
 
 @dataclass(frozen=True)
-class Spot:
+class NodeSpot:
     """One node of the syntax tree, with its parent and its surroundings."""
 
     node: ast.AST
@@ -119,7 +119,7 @@ class Spot:
 
 
 @dataclass(frozen=True)
-class Outer:
+class OuterFunction:
     """An outer function and its enclosing classes, which decide what names in it mean."""
 
     node: Function
@@ -148,8 +148,8 @@ class Module:
 
     text: str
     filename: str
-    outers: dict[Place, Outer] = field(default_factory=dict)
-    spots: dict[Place, Spot] = field(default_factory=dict)
+    outers: dict[Place, OuterFunction] = field(default_factory=dict)
+    spots: dict[Place, NodeSpot] = field(default_factory=dict)
     numbered: list[Place] = field(default_factory=list)
     """The places of the numbered statements and outer lambdas."""
     ticks: list[int] = field(default_factory=list)
@@ -179,7 +179,7 @@ class Module:
             where = outside if name in _OUTSIDE and isinstance(node, _FUNCTIONS) else around
             inner = self._around(node, name, child, below, where)
             if isinstance(child, _NODES):
-                self.spots[below] = Spot(
+                self.spots[below] = NodeSpot(
                     child, node, name, inner.outer, inner.statement, where.qualname
                 )
             self._walk(child, below, self._inside(child, below, inner), inner)
@@ -212,7 +212,7 @@ class Module:
         name = around.within(own)
         if around.outer is not None:
             return around._replace(qualname=name, local=True)
-        self.outers[place] = Outer(child, around.classes, name)
+        self.outers[place] = OuterFunction(child, around.classes, name)
         statement = -1
         if isinstance(child, ast.Lambda):
             statement = self._number(place)

@@ -1,8 +1,8 @@
 """Compute the kill matrix of a subject's tests, or of the tests of a stored campaign.
 
-`kill_matrix` takes tests as data; `mutate_campaign` takes them from a store. Both draw mutants of
-the program's files, run the tests without a mutant, and then run them on the mutants. Tests of
-pytest suites are in `pytest_suites`, and mutants of C programs in `native`.
+`compute_kill_matrix` takes tests as data; `mutate_campaign` takes them from a store. Both draw
+mutants of the program's files, run the tests without a mutant, and then run them on the mutants.
+Tests of pytest suites are in `pytest_suites`, and mutants of C programs in `native`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from swarmtest.core.result import Verdict
 from swarmtest.core.targets import Source
 from swarmtest.coverage.scope import Scope, parse_scope
 from swarmtest.languages.user_objects import split_reference
-from swarmtest.mutate.baseline import Limits
+from swarmtest.mutate.baseline import KillLimits
 from swarmtest.mutate.campaign_tests import check_features, draw_trials, tests_of, trials_that_reach
-from swarmtest.mutate.generation import Drawn, draw_mutants
+from swarmtest.mutate.generation import DrawnMutants, draw_mutants
 from swarmtest.mutate.import_forks import Imports
-from swarmtest.mutate.import_mutants import Importing
+from swarmtest.mutate.import_mutants import ImportMutantRunner
 from swarmtest.mutate.kill_matrix import KillMatrix
 from swarmtest.mutate.kills import Runner, Show
 from swarmtest.mutate.loaded_files import live_files, loaded_sources, named_sources, source_of
@@ -70,13 +70,13 @@ class SubjectTests:
 class _RunOptions:
     """How the tests are run on the mutants."""
 
-    limits: Limits
+    limits: KillLimits
     workers: int
     first_kill: bool
     on_progress: Show | None
 
 
-def kill_matrix(
+def compute_kill_matrix(
     subject: Subject | SubjectReference,
     tests: Sequence[Any] | Mapping[str, Any],
     files: Iterable[str | Source] = (),
@@ -102,14 +102,15 @@ def kill_matrix(
     A subject that is already loaded cannot be imported again, so mutants of code that runs at
     import are `not_switchable`; with a `SubjectReference` they are run as well.
 
-    >>> from swarmtest import Machine, MachineSubject, action
+    >>> from swarmtest import Machine, action
+    >>> from swarmtest.subjects import MachineSubject
     >>> class Counter(Machine):
     ...     def start(self): self.n = 0
     ...     @action
     ...     def up(self): self.n += 1
     >>> subject = MachineSubject(Counter)
     >>> tests = [subject.test_of(subject.space.default(), seed) for seed in (1, 2)]
-    >>> kill_matrix(subject, tests, ["no_such_file.py"])
+    >>> compute_kill_matrix(subject, tests, ["no_such_file.py"])
     Traceback (most recent call last):
     ...
     swarmtest.UserError: no_such_file.py: there is no such file to mutate
@@ -132,11 +133,11 @@ def kill_matrix(
             first_kill=first_kill,
             on_progress=on_progress,
         )
-    limits = Limits(seconds, memory, mutants_per_fork)
+    limits = KillLimits(seconds, memory, mutants_per_fork)
     options = _RunOptions(limits, workers, first_kill, on_progress)
     sources = named_sources(files)
 
-    def drawn(loaded: Subject) -> Drawn:
+    def drawn(loaded: Subject) -> DrawnMutants:
         return _drawn(sources or sources_beside(loaded), operators, lines, sample, seed)
 
     if isinstance(subject, SubjectReference):
@@ -151,11 +152,11 @@ def _drawn(
     lines: Lines | None,
     sample: int | None,
     seed: int,
-) -> Drawn:
+) -> DrawnMutants:
     drawn = draw_mutants(sources, operators, lines, sample, seed)
     if not drawn.mutants:
         where = ", ".join(source.path for source in sources)
-        raise UserError(f"no mutant is left of {where}: other lines or operators?")
+        raise UserError(f"no mutant of {where} is left: choose other lines or operators")
     return drawn
 
 
@@ -163,14 +164,14 @@ def _matrix(
     subject: Subject,
     imports: Imports | None,
     named: Mapping[str, Any],
-    drawn: Drawn,
+    drawn: DrawnMutants,
     options: _RunOptions,
 ) -> KillMatrix:
     """Run the tests on the mutants; restore the program in this process afterwards."""
     mutated = {mutant.path for mutant in drawn.mutants}
     sources = [source for source in drawn.sources if source.path in mutated]
     files = live_files(sources)
-    importing = None if imports is None else Importing(imports, sources, dict(named))
+    importing = None if imports is None else ImportMutantRunner(imports, sources, dict(named))
     tests = SubjectTests(subject, named)
     runner = Runner(tests, files, options.limits, options.workers, importing)
     try:
@@ -251,7 +252,7 @@ def mutate_campaign(
     if not reference:
         raise UserError(
             f"campaign {campaign} tested {record.subject}, which cannot be imported by name; "
-            "mutate it from the program that defined it (kill_matrix)"
+            "mutate it from the program that defined it (compute_kill_matrix)"
         )
     if SubjectReference.from_json(reference).text.endswith(".toml"):
         from swarmtest.mutate.native.kill_matrix import mutate_c_campaign
@@ -272,7 +273,7 @@ def mutate_campaign(
     named: list[str | Source] = [*files]
     sources = named_sources(named or _watched(store, campaign))
     seconds = record.options.get("seconds") or _SECONDS
-    limits = Limits(seconds, 0, mutants_per_fork)
+    limits = KillLimits(seconds, 0, mutants_per_fork)
     options = _RunOptions(limits, workers, first_kill, on_progress)
     with _loaded(SubjectReference.from_json(reference), sources) as (subject, imports):
         check_features(subject, record)

@@ -93,7 +93,9 @@ def parse_operators(text: str = "") -> frozenset[str]:
         named = set(OPERATORS) if name == "all" else {name}
         chosen = chosen - named if word.startswith("-") else chosen | named
     if not chosen:
-        raise UserError(f"--operators {text}: none is left; known: {', '.join(OPERATORS)}")
+        raise UserError(
+            f"--operators {text}: no operator is left; choose from {', '.join(OPERATORS)}"
+        )
     return frozenset(chosen)
 
 

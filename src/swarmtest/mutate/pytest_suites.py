@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from swarmtest.core.errors import UserError
 from swarmtest.coverage.scope import Scope
-from swarmtest.mutate.baseline import Baseline, Limits
-from swarmtest.mutate.generation import Drawn, draw_mutants
+from swarmtest.mutate.baseline import Baseline, KillLimits
+from swarmtest.mutate.generation import DrawnMutants, draw_mutants
 from swarmtest.mutate.import_forks import Imports
-from swarmtest.mutate.import_mutants import Importing
+from swarmtest.mutate.import_mutants import ImportMutantRunner
 from swarmtest.mutate.kill_matrix import KillMatrix
 from swarmtest.mutate.kills import Runner, Show
 from swarmtest.mutate.loaded_files import live_files, named_sources
@@ -140,7 +140,7 @@ def mutate_pytest(
         raise UserError("name the files to mutate: a suite does not say what it tests")
     drawn = draw_mutants(sources, operators, lines, sample, seed)
     if not drawn.mutants:
-        raise UserError(f"no mutant is left of {', '.join(files)}: other lines or operators?")
+        raise UserError(f"no mutant of {', '.join(files)} is left: choose other lines or operators")
 
     mutated = [source for source in sources if source.path in _paths(drawn)]
     paths_of_mutated = [os.path.realpath(source.place) for source in mutated]
@@ -150,9 +150,9 @@ def mutate_pytest(
         runner = Runner(
             PytestTests(session),
             live_files(mutated),
-            Limits(seconds, memory, mutants_per_fork),
+            KillLimits(seconds, memory, mutants_per_fork),
             workers,
-            Importing(imports, mutated),
+            ImportMutantRunner(imports, mutated),
         )
         runner.baseline.run()
         if not runner.originals:
@@ -170,7 +170,7 @@ def _without_coverage() -> list[str]:
     return ["--no-cov"] if loads and importlib.util.find_spec("pytest_cov") else []
 
 
-def _paths(drawn: Drawn) -> set[str]:
+def _paths(drawn: DrawnMutants) -> set[str]:
     return {mutant.path for mutant in drawn.mutants}
 
 
@@ -237,7 +237,7 @@ def _run_pytest(
                 on_progress(*message)
         output.seek(0)
         printed = [line for line in output.read().decode(errors="replace").splitlines() if line]
-    raise UserError(f"pytest did not come to its tests: {_error_line(printed)}")
+    raise UserError(f"pytest failed before it ran a test: {_error_line(printed)}")
 
 
 def _error_line(printed: list[str]) -> str:
@@ -259,7 +259,7 @@ _CAPTURE_FIXTURES = frozenset(
 _INTERACTIVE_OPTIONS = ("setuponly", "setupshow", "usepdb")
 
 When = Literal["setup", "call", "teardown"]
-Told = Callable[[str], None]
+TellOutcome = Callable[[str], None]
 """Called with how a setup, call or teardown ended."""
 
 
@@ -286,7 +286,7 @@ class QuietRuns:
             if not (impl.wrapper or impl.hookwrapper)
         )
 
-    def run(self, item: pytest.Item, after: pytest.Item | None, told: Told) -> None:
+    def run(self, item: pytest.Item, after: pytest.Item | None, tell_outcome: TellOutcome) -> None:
         """Do what pytest does between the wrappers of ``pytest_runtest_protocol``."""
         hooks = self._hooks_of(item)
         has_request = hasattr(item, "_request")
@@ -295,10 +295,10 @@ class QuietRuns:
         hooks.start(nodeid=item.nodeid, location=item.location)
         try:
             with hooks.captured(item):
-                if hooks.stage(item, "setup", told):
-                    hooks.stage(item, "call", told)
+                if hooks.stage(item, "setup", tell_outcome):
+                    hooks.stage(item, "call", tell_outcome)
                 stops = item.session.shouldfail or item.session.shouldstop
-                hooks.stage(item, "teardown", told, nextitem=None if stops else after)
+                hooks.stage(item, "teardown", tell_outcome, nextitem=None if stops else after)
         finally:
             if has_request:
                 item._request = False  # type: ignore[attr-defined]
@@ -366,12 +366,14 @@ class _Hooks:
             for wrapper in reversed(wrappers):
                 next(wrapper, None)
 
-    def stage(self, item: pytest.Item, when: When, told: Told, **more: object) -> bool:
+    def stage(
+        self, item: pytest.Item, when: When, tell_outcome: TellOutcome, **more: object
+    ) -> bool:
         """Run the setup, call or teardown of a test; return whether it passed."""
         hook = self._stages[when]
         call = self._from_call(lambda: hook(item=item, **more), when=when, reraise=self._reraised)
         report = self._report(item=item, call=call)
-        told(report.outcome)
+        tell_outcome(report.outcome)
         self._tell_others(report=report)
         if report.failed and not hasattr(report, "wasxfail"):
             self._interact(node=item, call=call, report=report)

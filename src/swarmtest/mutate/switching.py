@@ -30,7 +30,15 @@ from typing import Any, NoReturn
 from swarmtest.core.targets import Source
 from swarmtest.coverage.weaving.syntax import is_docstring
 from swarmtest.mutate.generation import function_code, module_code, nested_codes, replacement
-from swarmtest.mutate.mutant import Function, Module, Mutant, Outer, Place, Spot, children
+from swarmtest.mutate.mutant import (
+    Function,
+    Module,
+    Mutant,
+    NodeSpot,
+    OuterFunction,
+    Place,
+    children,
+)
 
 # Counting steps. The compiled code refers to its counters by constants, not by names, so that the
 # program's modules do not get new names. These strings are placeholders for the constants.
@@ -168,7 +176,7 @@ def _insert(
                 _put_before(spot, _with_location(statement, spot.node))
 
 
-def _put_before(spot: Spot, statement: ast.AST) -> None:
+def _put_before(spot: NodeSpot, statement: ast.AST) -> None:
     body = getattr(spot.parent, spot.field)
     body.insert(next(i for i, node in enumerate(body) if node is spot.node), statement)
 
@@ -348,7 +356,7 @@ class LiveFile:
                 return place[:end]
         return None
 
-    def _is_live(self, outer: Outer) -> bool:
+    def _is_live(self, outer: OuterFunction) -> bool:
         functions = self.functions.get((outer.qualname, outer.line))
         if not functions:
             return False
@@ -361,7 +369,7 @@ class LiveFile:
         )
         return len({function.__code__ for function in functions}) == 1 == same_line
 
-    def _is_suspended(self, outer: Outer) -> bool:
+    def _is_suspended(self, outer: OuterFunction) -> bool:
         """Return whether a generator or coroutine would continue with the function's old code."""
         within = f"{outer.qualname}.<locals>."
         return any(
@@ -369,7 +377,9 @@ class LiveFile:
             for name, line in self.suspended
         )
 
-    def _give(self, module: Module, outer: Outer, bind: Callable[[CodeType], CodeType]) -> None:
+    def _give(
+        self, module: Module, outer: OuterFunction, bind: Callable[[CodeType], CodeType]
+    ) -> None:
         """Give a function, and functions that it has created, the code of the current tree."""
         code = function_code(module, outer)
         lost = self._lost_variables(code)

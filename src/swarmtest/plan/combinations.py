@@ -131,7 +131,7 @@ def needed(share: float, chance: float) -> int:
 
 
 @dataclass(frozen=True)
-class Ways:
+class KWayCombinations:
     """All combinations of k features, each with its share of the configurations."""
 
     classes: tuple[tuple[int, float], ...]
@@ -171,7 +171,7 @@ class Ways:
         return high
 
 
-def coin_ways(rates: Sequence[float], k: int, on_only: bool = False) -> Ways:
+def coin_ways(rates: Sequence[float], k: int, on_only: bool = False) -> KWayCombinations:
     """Return all on/off combinations of k features under coin tosses; with `on_only`, all k on.
 
     If there are only k features, "all off" is not one of them: a configuration is never empty.
@@ -194,7 +194,7 @@ def coin_ways(rates: Sequence[float], k: int, on_only: bool = False) -> Ways:
     for count, share, some_on in _classes(groups, k, on_only):
         if some_on or k < len(rates):
             counts[_given_not_empty(share, empty, some_on)] += count
-    return Ways(tuple((count, share) for share, count in counts.items()))
+    return KWayCombinations(tuple((count, share) for share, count in counts.items()))
 
 
 def _classes(

@@ -10,19 +10,24 @@ from typing import Any
 import click
 
 from swarmtest.core.errors import UserError, did_you_mean
+from swarmtest.core.formatting import format_percent, percent_interval, plural, whole_number
 from swarmtest.core.space import Space
 from swarmtest.plan.combinations import Combination
-from swarmtest.plan.planning import BOUND, EXACT, Answer, Planner, Question, Range
+from swarmtest.plan.planning import (
+    BOUND,
+    EXACT,
+    CombinationPlanner,
+    PlanAnswer,
+    PlanQuestion,
+    Range,
+)
 from swarmtest.store import open_store
 from swarmtest.strategies.strategy import parse_strategy, strategy_text
 from swarmtest.subjects.loading import SubjectReference
 from swarmtest.subjects.subject import usual_strategy
 from swarmtest.ui.options import store_option
-from swarmtest.ui.terminal.tables import plural
 from swarmtest.ui.terminal.text import json_text
 
-_TOO_LARGE = 10**15
-"""From here on, a number is shown only as a power of ten."""
 _MOST_TESTS = 10**15
 
 
@@ -31,35 +36,37 @@ _MOST_TESTS = 10**15
 @click.option(
     "--together",
     metavar="NAME,...",
-    help="Features that have to be in one test; -NAME has to be left out of it.",
+    help="Features that one test must contain; -NAME is a feature it must not contain.",
 )
 @click.option(
-    "--ways", type=int, metavar="K", help="All combinations of K features, each on or off."
+    "--ways", type=int, metavar="K", help="Cover all combinations of K features, each on or off."
 )
-@click.option("--on-only", is_flag=True, help="With --ways: only all K on, not each on or off.")
+@click.option("--on-only", is_flag=True, help="With --ways: only the combinations with all K on.")
 @click.option("-n", "--tests", type=int, metavar="N", help="Ask: how likely within N tests?")
 @click.option(
     "--chance",
     metavar="CHANCE",
-    help="Ask: how many tests for this chance, like 0.99 or 99%?  [default: 95%]",
+    help="Print how many tests give this chance, such as 0.99 or 99%.  [default: 95%]",
 )
 @click.option(
     "-s",
     "--strategy",
     metavar="NAME[:KEY=VALUE,...]",
-    help="Who chooses the configurations.  [default: as for run; coin with --features]",
+    help="The strategy that chooses configurations.  [default: as for run; coin with --features]",
 )
 @click.option(
     "--features",
     type=int,
     metavar="N",
-    help="No PATH: N features. --together is then how many on, -how many off: 5, or 5,-2.",
+    help="Plan for N features, without a PATH. --together then takes counts: 5 on, or 5,-2.",
 )
-@click.option("--api", is_flag=True, help="PATH is MODULE:CLASS: plan for its public methods.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.option(
+    "--api", is_flag=True, help="PATH is MODULE:CLASS; plan for the public methods of the class."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @store_option
 def plan(path: str | None, **options: Any) -> None:
-    """How many tests until certain features meet in one, and how likely do they within N?
+    """Compute how many tests it takes until certain features come together in one test.
 
     \b
     swarmtest plan fs.py --together open,write,-close           tests for a chance of 95%
@@ -68,12 +75,12 @@ def plan(path: str | None, **options: Any) -> None:
     swarmtest plan --features 23 --together 5                   five given features of 23
     swarmtest plan --features 23 --ways 3 --chance 99%          all combinations of three of 23
 
-    Coin tosses have exact formulas; other strategies, and constraints, are simulated.
+    For coin tosses the answer is exact. Other strategies, and constraints, are simulated.
     """
     question = _question(options)
     name, space, usual = _space(path, options)
     strategy = parse_strategy(options["strategy"] or usual)
-    what, answers = _answers(Planner(space, strategy), question, options)
+    what, answers = _answers(CombinationPlanner(space, strategy), question, options)
     text = strategy_text(strategy)
     if options["as_json"]:
         head = {"subject": name, "features": len(space.features), "strategy": text, "what": what}
@@ -86,18 +93,18 @@ def plan(path: str | None, **options: Any) -> None:
     _print_time(options["store"], name, answers)
 
 
-def _question(options: dict[str, Any]) -> Question:
+def _question(options: dict[str, Any]) -> PlanQuestion:
     n, chance = options["tests"], options["chance"]
     if n is not None and chance is not None:
         raise UserError("-n asks how likely, --chance asks how many tests: give one of them")
     if n is not None and not 1 <= n <= _MOST_TESTS:
         raise UserError(f"-n is at least 1 test and at most {_MOST_TESTS:,}, not {n}")
-    return Question(n, _parsed_chance(chance or "95%"))
+    return PlanQuestion(n, _parsed_chance(chance or "95%"))
 
 
 def _answers(
-    planner: Planner, question: Question, options: dict[str, Any]
-) -> tuple[str, list[Answer]]:
+    planner: CombinationPlanner, question: PlanQuestion, options: dict[str, Any]
+) -> tuple[str, list[PlanAnswer]]:
     """Return the question in words, and the answers to it."""
     together, k, on_only = options["together"], options["ways"], options["on_only"]
     if (together is None) == (k is None):
@@ -171,7 +178,7 @@ def _words(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
-def _print_time(store: str | None, subject: str, answers: list[Answer]) -> None:
+def _print_time(store: str | None, subject: str, answers: list[PlanAnswer]) -> None:
     """Print how long that takes, if the store has a campaign of this subject."""
     answer = answers[0]
     tests = answer.needed.high if answer.needed else answer.tests
@@ -184,7 +191,7 @@ def _print_time(store: str | None, subject: str, answers: list[Answer]) -> None:
             rate = opened.summary(campaigns[-1].id)["trials"] / campaigns[-1].wall_seconds
             take = "takes" if tests == 1 else "take"
             click.echo(
-                f"\n{count_of_tests(tests)} {take} {tests / rate:.1f} s at the {rate:,.0f} tests/s "
+                f"\n{plural(tests, 'test')} {take} {tests / rate:.1f} s at the {rate:,.0f} tests/s "
                 f"of campaign {campaigns[-1].id}"
             )
 
@@ -192,18 +199,18 @@ def _print_time(store: str | None, subject: str, answers: list[Answer]) -> None:
 # Answers as text.
 
 
-def plan_text(head: str, answers: Sequence[Answer], wished: float) -> str:
+def plan_text(head: str, answers: Sequence[PlanAnswer], wished: float) -> str:
     """Return the question, and the answer of each method."""
     return "\n\n".join([head, *("\n".join(_lines(answer, wished)) for answer in answers)])
 
 
-def _lines(answer: Answer, wished: float) -> list[str]:
+def _lines(answer: PlanAnswer, wished: float) -> list[str]:
     rows = []
     if answer.share is not None:
         label = "rarest of them" if answer.method == BOUND else "has it"
         rows.append((label, _share(answer.share)))
     if answer.needed is not None:
-        rows.append((f"for {percent(wished)}", _needed(answer)))
+        rows.append((f"for {format_percent(wished, 2)}", _needed(answer)))
     if answer.chance is not None:
         rows.append((f"within {answer.tests:,}", _chance(answer)))
     width = max(len(label) for label, _ in rows)
@@ -216,58 +223,36 @@ def _share(share: Range) -> str:
     if low == high == 1:
         return "every test"
     if share.is_exact:
-        every = _whole(1 / low) if low < 0.01 else f"{1 / low:.3g}"
-        return f"1 test in {every} ({percent(low)})"
-    return f"{percent(low)} to {percent(high)} of the tests"
+        every = whole_number(1 / low) if low < 0.01 else f"{1 / low:.3g}"
+        return f"1 test in {every} ({format_percent(low, 1)})"
+    return f"{percent_interval(low, high, 1)} of the tests"
 
 
-def _chance(answer: Answer) -> str:
+def _chance_percent(chance: float) -> str:
+    """Format a chance, with more decimals if it is nearly certain."""
+    return format_percent(chance, 2 if chance > 0.95 else 1)
+
+
+def _chance(answer: PlanAnswer) -> str:
     assert answer.chance is not None
     low, high = answer.chance.low or 0.0, answer.chance.high or 0.0
     if answer.method == BOUND:
-        return f"at least {percent(low)} likely" if low else "no bound: too few tests"
+        return f"at least {_chance_percent(low)} likely" if low else "no bound: too few tests"
     if low == high == 1:
         return "certain"
     if not answer.chance.is_exact:
-        return f"{percent(low)} to {percent(high)} likely"
+        return f"{percent_interval(low, high, 1)} likely"
     on_average = (answer.tests or 0) * ((answer.share.low if answer.share else 0) or 0)
-    return f"{percent(low)} likely; {on_average:,.3g} of them have it on average"
+    return f"{_chance_percent(low)} likely; {on_average:,.3g} of them have it on average"
 
 
-def _needed(answer: Answer) -> str:
+def _needed(answer: PlanAnswer) -> str:
     assert answer.needed is not None
     low, high = answer.needed.low, answer.needed.high
     if answer.method == BOUND and high is not None:
-        return f"{count_of_tests(high)} {'is' if high == 1 else 'are'} enough"
+        return f"{plural(high, 'test')} {'is' if high == 1 else 'are'} enough"
     if low is None:
         return "more tests than could be simulated, if ever"
     if high is None:
-        return f"{count_of_tests(low)} or more"
-    return count_of_tests(high) if low == high else f"{_whole(low)} to {count_of_tests(high)}"
-
-
-def count_of_tests(tests: float) -> str:
-    """Return a number of tests as text, however large it is.
-
-    >>> count_of_tests(1), count_of_tests(3210), count_of_tests(2**100)
-    ('1 test', '3,210 tests', 'about 10^30 tests')
-    """
-    return plural(1, "test") if tests == 1 else f"{_whole(tests)} tests"
-
-
-def _whole(number: float) -> str:
-    return f"{number:,.0f}" if number < _TOO_LARGE else f"about 10^{math.log10(number):.0f}"
-
-
-def percent(chance: float) -> str:
-    """Return a probability as text, never rounded to certain or impossible.
-
-    >>> percent(0.95), percent(0.99999), percent(0.00001), percent(1)
-    ('95%', '>99.99%', '<0.01%', '100%')
-    """
-    if 0 < chance < 0.0001:
-        return "<0.01%"
-    if 0.9999 < chance < 1:
-        return ">99.99%"
-    digits = 2 if chance > 0.95 or chance < 0.01 else 1
-    return f"{100 * chance:.{digits}f}".rstrip("0").rstrip(".") + "%" if chance else "0%"
+        return f"{plural(low, 'test')} or more"
+    return plural(high, "test") if low == high else f"{whole_number(low)} to {plural(high, 'test')}"

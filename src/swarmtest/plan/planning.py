@@ -1,8 +1,8 @@
 """Before the first test: how likely will a strategy bring certain features together?
 
-`Planner` uses a formula where there is one (coin tosses, sizes), and otherwise simulates the
-strategy: it asks for configurations as a campaign would, and counts. Asking costs microseconds, so
-thousands of configurations can be drawn before the first test runs. The seeds are fixed, so the
+`CombinationPlanner` uses a formula where there is one (coin tosses, sizes), and otherwise simulates
+the strategy: it asks for configurations as a campaign would, and counts. Asking costs microseconds,
+so thousands of configurations can be drawn before the first test runs. The seeds are fixed, so the
 same question has the same answer. For the same reason, simulation is limited by counted work, not
 by time.
 """
@@ -27,7 +27,7 @@ from swarmtest.core.seeds import Stream
 from swarmtest.core.space import Space
 from swarmtest.plan.combinations import (
     Combination,
-    Ways,
+    KWayCombinations,
     chance_in,
     coin_share,
     coin_ways,
@@ -35,8 +35,7 @@ from swarmtest.plan.combinations import (
     needed,
     sized_share,
 )
-from swarmtest.strategies.coin import Coin, Sized
-from swarmtest.strategies.enumeration import Default
+from swarmtest.strategies.simple import AllOn, Coin, Sized
 from swarmtest.strategies.strategy import LearningStrategy, Strategy, strategy_text
 
 Ask = Callable[[int, Stream], int]
@@ -86,10 +85,10 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Question:
+class PlanQuestion:
     """A question: how likely within `tests` tests; or, without them, how many tests for a chance?
 
-    >>> Question(tests=100).wished
+    >>> PlanQuestion(tests=100).wished
     0.95
     """
 
@@ -98,7 +97,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Answer:
+class PlanAnswer:
     """The chance within n tests, or the number of tests for a chance."""
 
     method: str
@@ -118,18 +117,18 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Planner:
+class CombinationPlanner:
     """A planner that answers questions about the configurations that a strategy will create.
 
-    >>> planner = Planner(Space(["push", "pop", "add"]), Coin())
-    >>> planner.together(Combination(("push", "pop")), Question(wished=0.95)).needed
+    >>> planner = CombinationPlanner(Space(["push", "pop", "add"]), Coin())
+    >>> planner.together(Combination(("push", "pop")), PlanQuestion(wished=0.95)).needed
     Range(low=9, high=9)
     """
 
     space: Space
     strategy: Strategy
 
-    def together(self, combination: Combination, question: Question) -> Answer:
+    def together(self, combination: Combination, question: PlanQuestion) -> PlanAnswer:
         """Answer when one test has all of these features and none of those."""
         rules = forbidden_by(self.space, combination)
         if rules:
@@ -144,7 +143,7 @@ class Planner:
             )
         return from_share(share, share, EXACT, question)
 
-    def ways(self, k: int, question: Question, *, on_only: bool = False) -> list[Answer]:
+    def ways(self, k: int, question: PlanQuestion, *, on_only: bool = False) -> list[PlanAnswer]:
         """Answer when tests have all combinations of k features that the constraints allow."""
         count = len(self.space.features)
         if not 1 <= k <= count:
@@ -167,7 +166,9 @@ class Planner:
             )
         return answers
 
-    def _bound(self, rates: tuple[float, ...], k: int, question: Question, on_only: bool) -> Answer:
+    def _bound(
+        self, rates: tuple[float, ...], k: int, question: PlanQuestion, on_only: bool
+    ) -> PlanAnswer:
         ways = coin_ways(rates, k, on_only)
         if ways.rarest < _NEVER:
             name, certain = strategy_text(self.strategy), {0, 1} & {*rates}
@@ -192,14 +193,14 @@ class Planner:
         if isinstance(self.strategy, Sized) and not self.space.clauses:
             sizes = self.strategy.low, min(self.strategy.high or count, count)
             return sized_share(count, len(combination.on), len(combination.off), *sizes)
-        if isinstance(self.strategy, Default):
+        if isinstance(self.strategy, AllOn):
             on_bits, off_bits = combination.masks(self.space)
             bits = self.space.default().bits
             if _has(bits, on_bits, off_bits):
                 return 1.0
         return None
 
-    def _simulated(self, combination: Combination, question: Question) -> Answer:
+    def _simulated(self, combination: Combination, question: PlanQuestion) -> PlanAnswer:
         ask = self._ask()
         on, off = combination.masks(self.space)
         if not is_fresh(ask):
@@ -233,21 +234,21 @@ class Planner:
         return ask
 
 
-def from_share(low: float, high: float, method: str, question: Question) -> Answer:
+def from_share(low: float, high: float, method: str, question: PlanQuestion) -> PlanAnswer:
     """Answer if each test has it with the same chance, independently of the others.
 
-    >>> from_share(0.5, 0.5, EXACT, Question(wished=0.95)).needed
+    >>> from_share(0.5, 0.5, EXACT, PlanQuestion(wished=0.95)).needed
     Range(low=5, high=5)
     """
     share = Range(low, high)
     if question.tests is not None:
         chance = Range(chance_in(low, question.tests), chance_in(high, question.tests))
-        return Answer(method, None, question.tests, chance, share)
+        return PlanAnswer(method, None, question.tests, chance, share)
     least, most = (needed(end, question.wished) if end else None for end in (high, low))
-    return Answer(method, Range(least, most), share=share)
+    return PlanAnswer(method, Range(least, most), share=share)
 
 
-def from_ways(ways: Ways, question: Question) -> Answer:
+def from_ways(ways: KWayCombinations, question: PlanQuestion) -> PlanAnswer:
     """Answer for all of many combinations, by the union bound.
 
     The chance is at least the one given, and the number of tests is enough.
@@ -255,25 +256,25 @@ def from_ways(ways: Ways, question: Question) -> Answer:
     share = Range(ways.rarest, ways.rarest)
     if question.tests is not None:
         chance = Range(ways.chance_in(question.tests), chance_in(ways.rarest, question.tests))
-        return Answer(BOUND, None, question.tests, chance, share)
+        return PlanAnswer(BOUND, None, question.tests, chance, share)
     wished = question.wished
-    return Answer(BOUND, Range(needed(ways.rarest, wished), ways.needed(wished)), share=share)
+    return PlanAnswer(BOUND, Range(needed(ways.rarest, wished), ways.needed(wished)), share=share)
 
 
-def from_times(first: FirstTimes, question: Question) -> Answer:
+def from_times(first: FirstTimes, question: PlanQuestion) -> PlanAnswer:
     """Answer from simulated campaigns.
 
     >>> times = FirstTimes((1,) * 94 + (7,) * 6, campaigns=100, limit=20)
-    >>> from_times(times, Question(wished=0.95)).needed
+    >>> from_times(times, PlanQuestion(wished=0.95)).needed
     Range(low=1, high=7)
     """
     method = f"{first.campaigns} simulated campaigns"
     n = question.tests if question.tests is not None else first.limit
     chance = Range(*wilson_interval(first.within(n), first.campaigns))
     if question.tests is not None:
-        return Answer(method, None, n, chance)
+        return PlanAnswer(method, None, n, chance)
     least, most = (_time_at(first, question.wished, end) for end in (1, 0))
-    return Answer(method, Range(least, most), *((n, chance) if most is None else ()))
+    return PlanAnswer(method, Range(least, most), *((n, chance) if most is None else ()))
 
 
 def _time_at(first: FirstTimes, wished: float, end: int) -> int | None:

@@ -119,7 +119,7 @@ class PendingAnswer(Generic[Answer]):
         process.ask(question)  # one that has died says nothing, which is noticed
 
     def fileno(self) -> int:
-        """What `select` waits for: the process has something to tell, or is over."""
+        """Return what `select` waits for: the process has an answer, or has ended."""
         return self._process.answers.fd
 
     def advance(self, ready: bool) -> None:

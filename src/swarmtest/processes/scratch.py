@@ -55,7 +55,7 @@ class Scratch:
 
     @property
     def directory(self) -> Path:
-        """This process's directory, made at the first use."""
+        """The directory of this process, created when it is first used."""
         return self._own().directory
 
     @property

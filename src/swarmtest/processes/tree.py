@@ -324,7 +324,7 @@ def _let_end(pid: int) -> None:
 
 
 def _adopted() -> set[int]:
-    """The children of this thread, and those of the main thread, to which orphans are given.
+    """Return the children of this thread and of the main thread, to which orphans are given.
 
     The children of other threads are theirs: a thread that ends leaves them to the main thread.
     """

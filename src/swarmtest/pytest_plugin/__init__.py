@@ -16,9 +16,14 @@ from typing import Any
 
 import pytest
 
-from swarmtest.pytest_plugin.collection import SwarmFile, describes_a_subject, item_of
 from swarmtest.pytest_plugin.coverage import watch
-from swarmtest.pytest_plugin.item import focus_lines, tests_and_faults
+from swarmtest.pytest_plugin.item import (
+    SwarmFile,
+    describes_a_subject,
+    focus_lines,
+    item_of,
+    tests_and_faults,
+)
 from swarmtest.pytest_plugin.options import MARKER, add_options, settings_of
 
 

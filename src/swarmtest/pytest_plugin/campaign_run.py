@@ -15,9 +15,9 @@ import pytest
 
 from swarmtest.campaign.campaign import Campaign, Outcome
 from swarmtest.core.errors import UserError
-from swarmtest.pytest_plugin.failure import Failure
-from swarmtest.pytest_plugin.forking import forking
-from swarmtest.pytest_plugin.options import Plan, settings_of
+from swarmtest.pytest_plugin.failure import FailureReport
+from swarmtest.pytest_plugin.item import forking
+from swarmtest.pytest_plugin.options import CampaignPlan, settings_of
 from swarmtest.store import open_store
 from swarmtest.store.interface import Store
 from swarmtest.subjects.loading import SubjectReference, subject_of
@@ -27,10 +27,12 @@ _MADE_BY = "pytest"
 """The option of a stored campaign that names the test of pytest it belongs to."""
 
 
-class Run:
+class CampaignRun:
     """One campaign and its results."""
 
-    def __init__(self, config: pytest.Config, reference: str, nodeid: str, plan: Plan) -> None:
+    def __init__(
+        self, config: pytest.Config, reference: str, nodeid: str, plan: CampaignPlan
+    ) -> None:
         self._config = config
         self._reference = SubjectReference(reference)
         self._nodeid = nodeid
@@ -38,12 +40,14 @@ class Run:
         self.remarks: list[str] = []
         """The results of aiming at changes, with --swarm-focus."""
 
-    def campaign(self, found: object, file: Path) -> Outcome:
-        """Run the campaign; `found` is a machine or a subject, or None if `file` describes it."""
-        self._subject = self._load(found, file)
+    def campaign(self, member: object, file: Path) -> Outcome:
+        """Run the campaign; `member` is a machine or a subject, or None if `file` describes it."""
+        self._subject = self._load(member, file)
         with open_store(settings_of(self._config).store) as store:
             outcome = self._run(store)
-            self.failure = Failure(self._config, self._nodeid, self._plan, self._subject, outcome)
+            self.failure = FailureReport(
+                self._config, self._nodeid, self._plan, self._subject, outcome
+            )
             self.failure.remarks = self.remarks
             self.failure.tell(store)
         return outcome
@@ -71,14 +75,14 @@ class Run:
         with forking(plan.workers > 0):
             return campaign.run()
 
-    def _load(self, found: object, file: Path) -> Subject:
+    def _load(self, member: object, file: Path) -> Subject:
         name = self._reference.text
-        if found is None:
+        if member is None:
             loaded: Subject | None = SubjectReference(os.path.relpath(file)).load()
         else:
-            loaded = subject_of(found, name)
+            loaded = subject_of(member, name)
         if loaded is None:
-            raise UserError(f"{name} is nothing that can be tested")
+            raise UserError(f"{name} is not a machine or another subject")
         loaded.name = name
         return loaded
 

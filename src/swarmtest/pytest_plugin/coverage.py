@@ -30,7 +30,7 @@ def watch(early_config: pytest.Config) -> None:
             _watch_for_focus(early_config, options.swarm_cover)
         elif getattr(options, "swarm_cover", None):
             raise pytest.UsageError(
-                "--swarm-cover goes with --swarm-coverage: say what to watch, "
+                "--swarm-cover needs --swarm-coverage: say what to measure, "
                 "like --swarm-coverage line"
             )
         return
@@ -92,7 +92,7 @@ class _Watcher:
                 self._suite.end(item.nodeid)
             self._ended = True
             if hasattr(item.config, "workeroutput"):
-                report.swarm_coverage = self._suite.told()
+                report.swarm_coverage = self._suite.report()
         return report
 
     def pytest_runtest_logreport(self, report: Any) -> None:
@@ -117,7 +117,7 @@ class _Watcher:
         """Write the file; a worker of pytest-xdist sends its hits to its controller instead."""
         output = getattr(session.config, "workeroutput", None)
         if output is not None:
-            output["swarm_coverage"] = self._suite.told()
+            output["swarm_coverage"] = self._suite.report()
         else:
             self._suite.write(self._file)
 

@@ -15,16 +15,17 @@ import pytest
 import swarmtest
 from swarmtest.campaign.campaign import Outcome
 from swarmtest.campaign.reduced_faults import FaultReductions, ReductionTime
+from swarmtest.core.formatting import plural
 from swarmtest.core.result import Fault, Verdict
-from swarmtest.pytest_plugin.forking import forking, silence
-from swarmtest.pytest_plugin.options import Plan, settings_of
+from swarmtest.pytest_plugin.item import forking, silence
+from swarmtest.pytest_plugin.options import CampaignPlan, settings_of
 from swarmtest.reduce.fault_reductions import reduce_faults
 from swarmtest.roles.views import study_or_none, why_in_short
 from swarmtest.store.interface import Store, is_postgres
 from swarmtest.store.records import FaultRecord, ReductionRecord
 from swarmtest.subjects.subject import Subject
 from swarmtest.ui.terminal.reduced_tests import as_shown, reduction_line, replay_words, with_reasons
-from swarmtest.ui.terminal.tables import command_text, fault_configurations, fault_lines, plural
+from swarmtest.ui.terminal.tables import command_text, fault_configurations, fault_lines
 from swarmtest.ui.terminal.text import kind_and_signature, one_line
 
 _IN_FULL = 3
@@ -39,11 +40,16 @@ _LINES = 24
 _OWN_FRAMES = tuple(f'  File "{path}' for path in (Path(swarmtest.__file__).parent, "<swarmtest"))
 
 
-class Failure:
+class FailureReport:
     """The report of an outcome; `text` is empty if nothing failed."""
 
     def __init__(
-        self, config: pytest.Config, nodeid: str, plan: Plan, subject: Subject, outcome: Outcome
+        self,
+        config: pytest.Config,
+        nodeid: str,
+        plan: CampaignPlan,
+        subject: Subject,
+        outcome: Outcome,
     ) -> None:
         self._config = config
         self._nodeid = nodeid
@@ -71,7 +77,7 @@ class Failure:
     def _nothing_tested(self, store: Store) -> str:
         tests = self._outcome.progress.tests
         if not tests:
-            return f"no test came to its end within {self._plan.budget.describe()}"
+            return f"no test ended within {self._plan.budget.describe()}"
         invalid = store.trials(self._outcome.campaign, verdict=Verdict.INVALID)
         reason = Counter(trial.missing for trial in invalid).most_common(1)[0][0]
         return f"none of {plural(tests, 'test')} was valid: {reason}"
@@ -98,8 +104,8 @@ class Failure:
         if left < max(_HANGING, 10 * tested / progress.tests):
             return []
         return [
-            f"when time was up, a test had been running for {left:.0f} s: it was given up, and "
-            "may be one that hangs; give it more time"
+            f"when time was up, a test had been running for {left:.0f} s: it was stopped, and may "
+            "be one that hangs; give it more time"
         ]
 
     def _faults(self, store: Store) -> str:
@@ -135,7 +141,7 @@ class Failure:
         """Return the lines of a fault with its reduced test and its traceback."""
         how = reduction_line(fault, small, self._outcome.campaign, self._subject.part)
         if fault.test is None:
-            how = "not reduced: its process died before the test was told"
+            how = "not reduced: its process died before it could report the test"
         elif not how and fault.id in self._untried:
             how = "not reduced: the time was up"
         shown = as_shown(fault, small)
@@ -157,8 +163,8 @@ class Failure:
         with forking(), silence():
             handed = hand_over(test, fault)
         if handed.saved:
-            return ["kept as an example of Hypothesis: its next run begins with it"]
-        return [f"not kept as an example of Hypothesis: {handed.why}"]
+            return ["saved as an example for Hypothesis, which runs it first next time"]
+        return [f"not saved as an example for Hypothesis: {handed.why}"]
 
     def _reduced(self, store: Store) -> FaultReductions:
         """Reduce the tests of the faults that are shown in full."""
@@ -175,7 +181,7 @@ class Failure:
     def _replay(self, fault: FaultRecord, small: ReductionRecord | None, store: Store) -> str:
         """Return the command that runs the shown test again."""
         if store.url == ":memory:":
-            return "not kept: name a file with --swarm-store"
+            return "not stored: name a file with --swarm-store"
         root, here = self._config.rootpath, self._config.invocation_params.dir
         inside = store.url if is_postgres(store.url) else os.path.relpath(store.url, root)
         path = store.url if inside.startswith(os.pardir) else inside

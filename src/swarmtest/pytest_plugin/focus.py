@@ -15,11 +15,11 @@ from swarmtest.core.errors import UserError
 from swarmtest.focus.focus import Focus
 from swarmtest.focus.outcome import FocusOutcome
 from swarmtest.focus.request import FocusRequest
-from swarmtest.focus.views.terminal import reached
+from swarmtest.focus.views.terminal import hits_summary
 from swarmtest.languages.places import NothingToAimAt
 from swarmtest.pytest_plugin.coverage import WATCHING
-from swarmtest.pytest_plugin.forking import forking
-from swarmtest.pytest_plugin.options import Plan
+from swarmtest.pytest_plugin.item import forking
+from swarmtest.pytest_plugin.options import CampaignPlan
 from swarmtest.store.interface import Store
 from swarmtest.subjects.loading import SubjectReference
 from swarmtest.subjects.subject import Subject
@@ -32,12 +32,12 @@ class FocusedRun:
         self,
         config: pytest.Config,
         revision: str,
-        plan: Plan,
+        plan: CampaignPlan,
         subject: Subject,
         reference: SubjectReference,
     ) -> None:
         if plan.strategy is not None:
-            raise UserError("--swarm-focus chooses the configurations: leave --swarm-strategy out")
+            raise UserError("--swarm-focus chooses the configurations: omit --swarm-strategy")
         self._config = config
         self._revision = revision
         self._plan = plan
@@ -79,10 +79,10 @@ class FocusedRun:
                 store.update_campaign(campaign, options=record.options | added)
 
     def _lines(self, focused: FocusOutcome) -> list[str]:
-        lines = [f"aimed at changes since {self._revision}: {reached(focused)}"]
+        lines = [f"aimed at changes since {self._revision}: {hits_summary(focused)}"]
         for fault in focused.faults:
             if fault.status == "old":
-                lines.append(f"fault {fault.record.id} is in the base version, too")
+                lines.append(f"fault {fault.record.id} is in the base version too")
             elif fault.status == "new":
                 lines.append(f"fault {fault.record.id} is new: the base version passes its test")
         return lines

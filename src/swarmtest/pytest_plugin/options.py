@@ -93,76 +93,99 @@ _TESTS, _TIME = 1000, "15s"
 """The default time is longer than the ten seconds of one test, so that a test that hangs becomes a
 fault."""
 _KNOWN = ("tests", "time", "strategy", "seed", "workers")
-_SETTINGS = pytest.StashKey["Settings"]()
+_SETTINGS = pytest.StashKey["PluginSettings"]()
 
 
 def add_options(parser: pytest.Parser) -> None:
     """Declare the options and the keys of the ini file."""
-    group = parser.getgroup("swarmtest", "machines as tests, and coverage per test, by swarmtest")
+    group = parser.getgroup("swarmtest", "swarmtest: machines as tests, coverage per test")
     option = group.addoption
-    option("--swarm-tests", metavar="N", help="stop each machine after N tests (0: collect none)")
+    option("--swarm-tests", metavar="N", help="stop each machine after N tests; 0 collects none")
     option("--swarm-time", metavar="TIME", help="stop each machine after this time: 30s, 5m, 2h")
-    option("--swarm-seed", metavar="SEED", help="a number: same seed, same tests; or `random`")
-    option("--swarm-strategy", metavar="NAME", help="as for `swarmtest run --strategy`")
-    option("--swarm-workers", metavar="N", help="processes for each machine; 0: in this one (1)")
-    option("--swarm-store", metavar="FILE", help="where campaigns are kept")
+    option(
+        "--swarm-seed",
+        metavar="SEED",
+        help="a number (the same seed gives the same tests), or `random`",
+    )
+    option(
+        "--swarm-strategy",
+        metavar="NAME",
+        help="how configurations are chosen, as for `swarmtest run --strategy`",
+    )
+    option(
+        "--swarm-workers",
+        metavar="N",
+        help="worker processes for each machine; 0 runs tests in this process (default: 1)",
+    )
+    option("--swarm-store", metavar="FILE", help="where campaigns are stored")
     option(
         "--swarm-focus",
         metavar="REV",
-        help="aim the tests of each machine at what was changed since a git revision; machines "
-        "that cannot reach it are skipped",
+        help="aim the tests of each machine at lines that changed since a git revision; "
+        "machines that cannot reach them are skipped",
     )
     option(
         "--swarm-hypothesis",
         action="store_true",
-        help="run the state machines of Hypothesis by swarmtest",
+        help="run the state machines of Hypothesis with swarmtest",
     )
     option(
         "--swarm-coverage",
         metavar="KINDS",
-        help="watch what each test reaches: line, block, branch, predicate, path, prime, du",
+        help="measure what each test reaches: line, block, branch, predicate, path, prime, du",
     )
     option(
         "--swarm-cover",
         action="append",
         default=[],
         metavar="NAME",
-        help="a module, package or path to watch (again for more; default: what is here)",
+        help="a module, package or path to measure (may be repeated; default: the code here)",
     )
     option(
         "--swarm-coverage-file",
         metavar="FILE",
         default="swarm-coverage.json",
-        help="where to write it: .json, .lcov, .xml or a coverage.py data file (%(default)s)",
+        help="the coverage file: .json, .lcov, .xml or a coverage.py data file (%(default)s)",
     )
     option(
         "--race",
         action="store_true",
-        help="run each test that starts threads many times, under schedules of swarmtest's",
+        help="run each test that starts threads many times, under schedules that swarmtest chooses",
     )
-    option("--race-tests", metavar="N", help="runs of each such test (200)")
-    option("--race-time", metavar="TIME", help="time for each such test (2s)")
-    option("--race-seed", metavar="SEED", help="a number: same seed, same schedules (0)")
+    option("--race-tests", metavar="N", help="number of runs of each such test (default: 200)")
+    option("--race-time", metavar="TIME", help="longest time for each such test (default: 2s)")
+    option(
+        "--race-seed",
+        metavar="SEED",
+        help="a number; the same seed gives the same schedules (default: 0)",
+    )
     option(
         "--race-cover",
         action="append",
         default=[],
         metavar="NAME",
-        help="a module, package or path that gets probes (again for more; default: what is here)",
+        help="a module, package or path in which threads are switched (may be repeated; "
+        "default: the code here)",
     )
     for name, text in (
-        ("tests", f"tests of each machine ({_TESTS} if no limit is given; 0: collect none)"),
-        ("time", f"time of each machine ({_TIME} if no limit is given)"),
+        (
+            "tests",
+            f"number of tests of each machine ({_TESTS} if no limit is given; 0 collects none)",
+        ),
+        ("time", f"longest time of each machine ({_TIME} if no limit is given)"),
         ("seed", "a number, or `random` (the commit's in CI, else 0)"),
-        ("strategy", "who chooses the configurations (layered, or coin)"),
-        ("workers", "processes for each machine (1)"),
-        ("store", "where campaigns are kept, from the root directory (.swarmtest/swarmtest.db)"),
+        ("strategy", "how configurations are chosen (default: layered, or coin)"),
+        ("workers", "worker processes for each machine (default: 1)"),
+        (
+            "store",
+            "where campaigns are stored, relative to the root directory (.swarmtest/swarmtest.db)",
+        ),
     ):
         parser.addini(f"swarm_{name}", text)
 
 
 @dataclass(frozen=True)
-class Plan:
+class CampaignPlan:
     """How one machine is tested."""
 
     budget: Budget
@@ -171,7 +194,7 @@ class Plan:
     workers: int
 
 
-class Settings:
+class PluginSettings:
     """The options of a run, checked."""
 
     def __init__(self, config: pytest.Config) -> None:
@@ -199,7 +222,7 @@ class Settings:
 
             parse_strategy(str(self._choice("strategy", {})))
 
-    def plan(self, marker: dict[str, Any]) -> Plan:
+    def plan(self, marker: dict[str, Any]) -> CampaignPlan:
         """Return how a machine with this marker is tested."""
         for name in marker:
             if name not in _KNOWN:
@@ -208,14 +231,14 @@ class Settings:
         if marker.get("seed") is not None and self._typed["seed"] is None:
             seed = _number("pytest.mark.swarm(seed=...)", marker["seed"])
         strategy, workers = self._choice("strategy", marker), self._choice("workers", marker)
-        return Plan(
+        return CampaignPlan(
             _budget(_first_with_limits(self._typed, marker, self._ini)),
             None if strategy is None else str(strategy),
             seed,
             1 if workers is None else _number("swarm_workers", workers),
         )
 
-    def as_typed(self, plan: Plan) -> list[str]:
+    def as_typed(self, plan: CampaignPlan) -> list[str]:
         """Return the command-line options for a run with the same options and the same seed."""
         typed = self._typed | {"seed": plan.seed}
         words = ["--swarm-hypothesis"] if self.hypothesis else []
@@ -245,12 +268,12 @@ class Settings:
         return 0, "seed 0"
 
 
-def settings_of(config: pytest.Config) -> Settings:
+def settings_of(config: pytest.Config) -> PluginSettings:
     """Return the settings of a run, created on first use."""
     settings = config.stash.get(_SETTINGS, None)
     if settings is None:
         try:
-            settings = config.stash[_SETTINGS] = Settings(config)
+            settings = config.stash[_SETTINGS] = PluginSettings(config)
         except UserError as error:
             raise pytest.UsageError(with_our_options(str(error))) from None
     return settings

@@ -33,7 +33,7 @@ from swarmtest.core.seeds import Stream, trial_key
 from swarmtest.coverage.import_hook import Hook
 from swarmtest.coverage.scope import parse_scope
 from swarmtest.processes.fork import NoAnswer, in_fork
-from swarmtest.pytest_plugin.forking import forking
+from swarmtest.pytest_plugin.item import forking
 from swarmtest.race.control.schedulers import RandomWalk
 from swarmtest.race.primitives.patches import installed
 from swarmtest.race.pytest_program import item_program, tear_down
@@ -52,7 +52,7 @@ _SAVED = Path(".swarmtest", "races")
 
 
 @dataclass(frozen=True)
-class Found:
+class RacedTest:
     """The result of racing a test."""
 
     runs: int
@@ -64,7 +64,7 @@ class Found:
     """Why the test could not be raced, or its fault not be explained; otherwise empty."""
 
 
-def race_item(item: pytest.Function, tests: int, seconds: float, seed: int) -> Found:
+def race_item(item: pytest.Function, tests: int, seconds: float, seed: int) -> RacedTest:
     """Run a test, whose fixtures are set up, under schedules until it fails or the time is up.
 
     It runs in the calling process.
@@ -75,7 +75,7 @@ def race_item(item: pytest.Function, tests: int, seconds: float, seed: int) -> F
     subject = ThreadsSubject(target, item_program(item))
     first = subject.racer.scheduled(RandomWalk(seed))
     if first.problem:
-        return Found(1, problem=first.problem)
+        return RacedTest(1, problem=first.problem)
     strategy = parse_strategy("coin")
     deadline = time.monotonic() + seconds
     stream = Stream(seed)
@@ -87,21 +87,21 @@ def race_item(item: pytest.Function, tests: int, seconds: float, seed: int) -> F
         result = subject.execute(configuration, runs)
         runs += 1
         if result.verdict == Verdict.INVALID:
-            return Found(runs, problem=result.missing)
+            return RacedTest(runs, problem=result.missing)
         if result.fault is not None:
             try:
                 small = subject.explained(RaceTest.from_json(result.test))
             except UserError as error:
-                return Found(runs, problem=f"{result.fault.signature}: {error}")
-            return Found(runs, result.fault.id, small)
-    return Found(runs)
+                return RacedTest(runs, problem=f"{result.fault.signature}: {error}")
+            return RacedTest(runs, result.fault.id, small)
+    return RacedTest(runs)
 
 
 def race(early_config: pytest.Config) -> None:
     """Install probes and register the plugin that races tests, with the command line's options."""
     options = early_config.known_args_namespace
     try:
-        racing = Racing(
+        racing = RacePlugin(
             int(options.race_tests or _TESTS),
             parse_seconds(options.race_time or _TIME),
             int(options.race_seed or 0),
@@ -155,7 +155,7 @@ def _add_end_positions(tree: ast.AST) -> None:
             node.end_col_offset = getattr(node, "col_offset", 0)
 
 
-class Racing:
+class RacePlugin:
     """The plugin that runs tests that start threads again.
 
     The result of a test is sent with its report, which also works under pytest-xdist.
@@ -180,18 +180,18 @@ class Racing:
     def _race(self, item: pytest.Function) -> None:
         limit = 2 * self._seconds + _PATIENCE
 
-        def search() -> Found:
+        def search() -> RacedTest:
             return race_item(item, self._tests, self._seconds, self._seed)
 
         try:
             with forking():
-                found = in_fork(search, limit)
+                result = in_fork(search, limit)
         except (NoAnswer, UserError) as error:
-            found = Found(0, problem=str(error))
-        note = f"{item.nodeid}: {found.problem}" if found.problem else ""
-        item.stash[_RACED] = [found.runs, note]
-        if found.test is not None:
-            pytest.fail(_report(item, found), pytrace=False)
+            result = RacedTest(0, problem=str(error))
+        note = f"{item.nodeid}: {result.problem}" if result.problem else ""
+        item.stash[_RACED] = [result.runs, note]
+        if result.test is not None:
+            pytest.fail(_report(item, result), pytrace=False)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
@@ -235,17 +235,17 @@ def _counted_starts() -> Iterator[list[str]]:
         threading.Thread.start = original  # type: ignore[method-assign]
 
 
-def _report(item: pytest.Item, found: Found) -> str:
+def _report(item: pytest.Item, result: RacedTest) -> str:
     """Save the test that shows a race, and return the text of the failure."""
-    assert found.test is not None
-    assert found.test.explanation is not None
-    explanation = found.test.explanation
-    file = item.config.rootpath / _SAVED / f"{found.fault}.json"
+    assert result.test is not None
+    assert result.test.explanation is not None
+    explanation = result.test.explanation
+    file = item.config.rootpath / _SAVED / f"{result.fault}.json"
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(found.test.to_json(), indent=1) + "\n")
+    file.write_text(json.dumps(result.test.to_json(), indent=1) + "\n")
     return "\n".join(
         [
-            f"a race, in run {found.runs}: {explanation.signature}",
+            f"a race in run {result.runs}: {explanation.signature}",
             explanation.truth,
             "",
             timeline_text(explanation, 92),

@@ -13,14 +13,15 @@ from swarmtest.campaign.budget import Budget
 from swarmtest.campaign.campaign import Campaign, Outcome
 from swarmtest.campaign.reduced_faults import reductions_of
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import plural
 from swarmtest.coverage.options import CoverageOptions
 from swarmtest.race.explanation import explore
 from swarmtest.race.race_test import RaceTest
 from swarmtest.race.raced_program import MODES, SECONDS, RacedProgram, split_kinds
 from swarmtest.race.regression_test import replay_code
 from swarmtest.race.views import after_data, after_text
+from swarmtest.reduce.fault_reductions import reduce_and_show
 from swarmtest.reduce.named_tests import named_test
-from swarmtest.reduce.progress import make_small
 from swarmtest.store import open_store
 from swarmtest.store.interface import Store
 from swarmtest.subjects.loading import SubjectReference
@@ -37,7 +38,6 @@ from swarmtest.ui.run_options import (
 )
 from swarmtest.ui.run_report import race_width, report_outcome
 from swarmtest.ui.terminal.progress import JsonLines, ProgressView, view_for
-from swarmtest.ui.terminal.tables import plural
 from swarmtest.ui.terminal.text import json_text
 
 _DEFAULT_BUDGET = Budget(tests=1_000, wall_seconds=20.0)
@@ -69,8 +69,8 @@ class _RaceCommand(click.Command):
     "--cover",
     multiple=True,
     metavar="NAME",
-    help="A module, package or path that gets probes. May be repeated.  [default: the file and "
-    "the code beside it]",
+    help="A module, package or path in which threads are switched. May be repeated.  "
+    "[default: the file and the code beside it]",
 )
 @click.option(
     "--coverage",
@@ -79,8 +79,18 @@ class _RaceCommand(click.Command):
     help="Record what threads do to each other: shared (variables), pair (of accesses, one after "
     "the other), sync (locks and the like); and what runs execute: line, branch, ...",
 )
-@click.option("--control", "mode", flag_value="control", help="Only controlled runs.")
-@click.option("--noise", "mode", flag_value="noise", help="Only runs with noise.")
+@click.option(
+    "--control",
+    "mode",
+    flag_value="control",
+    help="Only controlled runs: one thread runs at a time.",
+)
+@click.option(
+    "--noise",
+    "mode",
+    flag_value="noise",
+    help="Only runs with noise: threads run freely, with random delays.",
+)
 @click.option(
     "--isolated", is_flag=True, help="Run each test in its own process; scripts always do."
 )
@@ -195,7 +205,7 @@ def _race(
     allowed = parse_reduction_time(options)
     reductions = None
     if allowed is not None and not outcome.interrupted and outcome.faults:
-        reductions = make_small(campaign.subject, store, outcome.campaign, allowed, view)
+        reductions = reduce_and_show(campaign.subject, store, outcome.campaign, allowed, view)
     report_outcome(campaign, store, outcome, view, [], reductions)
     if options["save"]:
         _save_replay(Path(options["save"]), campaign.subject, store, outcome)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from swarmtest.core.result import Fault
 from swarmtest.core.targets import Catalogue, Hits, MovingHits
-from swarmtest.coverage.file_probes import Written
+from swarmtest.coverage.file_probes import WrittenFile
 from swarmtest.coverage.watch import installed_coverage
 from swarmtest.processes.fork import NoAnswer, in_fork
 from swarmtest.race.control.runner import (
@@ -165,7 +165,7 @@ class Racer:
         code, known_sources = installed_coverage(), frozenset(self._catalogue.sources)
         files = code.known_files if code is not None else ()
 
-        def moved(program: Program) -> tuple[RunOutcome, MovingHits | None, list[Written]]:
+        def moved(program: Program) -> tuple[RunOutcome, MovingHits | None, list[WrittenFile]]:
             ran, hits = call(program)
             moving = hits.moving(known_sources) if hits is not None else None
             return ran, moving, code.written(files) if code is not None else []

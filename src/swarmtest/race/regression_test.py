@@ -28,7 +28,7 @@ def replay_code(raced: RacedProgram, test: RaceTest, folder: Path | None = None)
     lines = ['"""A race, found by `swarmtest race`.', ""]
     if test.explanation is not None:
         lines += [test.explanation.signature, "", *_timeline_lines(test), ""]
-    lines += [f"Again: swarmtest {raced}", '"""', "", "from swarmtest import replay_race", ""]
+    lines += [f"Again: swarmtest {raced}", '"""', "", "from swarmtest.race import replay_race", ""]
     if test.schedule is None:
         lines += [f"# {test.settings}, seed {test.seed}: no schedule was kept"]
         return "\n".join(lines) + "\n"

@@ -14,6 +14,7 @@ from typing import Any
 from swarmtest.analysis.intervals import beta_cdf
 from swarmtest.campaign.campaign import Outcome
 from swarmtest.campaign.reduced_faults import reductions_of
+from swarmtest.core.formatting import format_percent, plural
 from swarmtest.race.explanation import Explored
 from swarmtest.race.race_test import FORMAT, NO_SCHEDULE, RaceTest
 from swarmtest.race.subject import ThreadsSubject
@@ -22,7 +23,7 @@ from swarmtest.roles.views import study_or_none, why_in_short
 from swarmtest.store.interface import Store
 from swarmtest.store.records import FaultRecord, ReductionRecord
 from swarmtest.ui.terminal.reduced_tests import replay_words
-from swarmtest.ui.terminal.tables import command_text, plural
+from swarmtest.ui.terminal.tables import command_text
 from swarmtest.ui.terminal.text import kind_and_signature, one_line
 
 _CONFIDENCE = 0.95
@@ -162,8 +163,8 @@ def after_data(explored: Explored) -> dict[str, Any]:
 def _bound_lines(explored: Explored) -> Sequence[str]:
     upper = most_likely_failing(explored.failures, explored.runs)
     return [
-        f"with {_CONFIDENCE:.0%} confidence, at most {upper:.2%} of the schedules near the old one "
-        "fail",
+        f"with {format_percent(_CONFIDENCE, 0)} confidence, at most {format_percent(upper)} "
+        "of the schedules near the old one fail",
         "(for schedules drawn like these; it says nothing about schedules far from it, other "
         "inputs, or how often a machine makes such a schedule)",
     ]

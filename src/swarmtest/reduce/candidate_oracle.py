@@ -23,7 +23,7 @@ from typing import Any
 
 from swarmtest.core.result import Fault, Verdict
 from swarmtest.processes.fork_pool import ForkPool, IsolatedRun, PendingAnswer, wait_for_any
-from swarmtest.reduce.keep_criteria import Seen
+from swarmtest.reduce.keep_criteria import RunSummary
 
 Answers = MutableMapping[str, bool]
 """Answers by the hash of the test: whether that test meets the criterion."""
@@ -33,18 +33,19 @@ class TimeIsUp(Exception):
     """Raised when the budget is spent; the smallest test so far is then the result."""
 
 
-class Asker:
+class CandidateOracle:
     """An oracle for candidates: runs a test and answers whether it is still interesting.
 
-    `look` runs a test in another process and `holds` judges what was seen. With `runs` = (k, n) the
-    judgement must be positive in k of n runs. `deadline` is a monotonic time. `on_answer` is called
-    with the test and the answer after every question. With `alone` every run has its own process.
+    `observe` runs a test in another process and `holds` judges what was seen. With `runs` = (k, n)
+    the judgement must be positive in k of n runs. `deadline` is a monotonic time. `on_answer` is
+    called with the test and the answer after every question. With `alone` every run has its own
+    process.
     """
 
     def __init__(
         self,
-        look: Callable[[Any], Seen],
-        holds: Callable[[Seen], bool],
+        observe: Callable[[Any], RunSummary],
+        holds: Callable[[RunSummary], bool],
         *,
         seconds: float,
         deadline: float,
@@ -54,7 +55,7 @@ class Asker:
         on_answer: Callable[[Any, bool], None] | None = None,
         alone: bool = True,
     ) -> None:
-        self._look = look
+        self._observe = observe
         self._holds = holds
         self._seconds = seconds
         self._deadline = deadline
@@ -62,9 +63,9 @@ class Asker:
         self._workers = max(workers, 1)
         self._known: Answers = {} if known is None else known
         self._on_answer = on_answer
-        self._pool = None if alone else ForkPool(look, seconds)
+        self._pool = None if alone else ForkPool(observe, seconds)
         self._open: dict[str, _Question] = {}
-        self._shown: dict[str, Seen] = {}
+        self._shown: dict[str, RunSummary] = {}
         self._confirmed: set[str] = set()
         """The tests that were interesting in a process that had run nothing before."""
         self.runs = 0
@@ -109,12 +110,12 @@ class Asker:
             raise TimeIsUp
         self._open[key] = _Question(self, test)
 
-    def start(self, test: Any) -> PendingAnswer[Seen]:
+    def start(self, test: Any) -> PendingAnswer[RunSummary]:
         """Start one run of a test."""
         self.runs += 1
         if self._pool is not None:
             return self._pool.ask(test)
-        return IsolatedRun(lambda: self._look(test), self._seconds, quiet=True)
+        return IsolatedRun(lambda: self._observe(test), self._seconds, quiet=True)
 
     def confirms(self, test: Any) -> bool:
         """Return whether a test is interesting in a fresh process too; run it only if needed."""
@@ -144,7 +145,7 @@ class Asker:
         """Collect the runs that are over; start the next run of a question that needs more."""
         for key, question in list(self._open.items()):
             if question.run.over:
-                seen = seen_in(question.run)
+                seen = summary_of(question.run)
                 holds = self._holds(seen)
                 if holds:
                     self._shown[key] = seen
@@ -155,7 +156,7 @@ class Asker:
                     self._known[key] = answer
                     del self._open[key]
 
-    def shown(self, test: Any) -> Seen | None:
+    def shown(self, test: Any) -> RunSummary | None:
         """Return what a test showed in its last interesting run; None if there was none here."""
         return self._shown.get(key_of_test(test))
 
@@ -163,7 +164,7 @@ class Asker:
 class _Question:
     """A test that is being run, perhaps repeatedly, until the answer is known."""
 
-    def __init__(self, asker: Asker, test: Any) -> None:
+    def __init__(self, asker: CandidateOracle, test: Any) -> None:
         self._asker = asker
         self._test = test
         self._met = self._done = 0
@@ -181,10 +182,10 @@ class _Question:
         return None
 
 
-def seen_in(run: PendingAnswer[Seen]) -> Seen:
+def summary_of(run: PendingAnswer[RunSummary]) -> RunSummary:
     """Return what a finished run showed; a run that ended its process shows that as a fault."""
     outcome = run.outcome()
-    return Seen(Verdict.FAILED, outcome) if isinstance(outcome, Fault) else outcome
+    return RunSummary(Verdict.FAILED, outcome) if isinstance(outcome, Fault) else outcome
 
 
 def key_of_test(test: Any) -> str:

@@ -1,5 +1,9 @@
 """Reduce the tests of a campaign's faults after the campaign, as far as time allows.
 
+`reduce_campaign` loads the subject of a stored campaign; `reduce_faults` takes a subject that is
+loaded already; `reduce_and_show` shows progress in a terminal. All three continue a reduction that
+was stopped.
+
 Each result is stored as soon as its fault is done, so that stopping early loses only the fault that
 is being reduced. The tests that the campaign recorded are never changed, and no run outlives the
 reduction.
@@ -13,7 +17,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from swarmtest.campaign.budget import Limits
 from swarmtest.campaign.reduced_faults import (
@@ -26,10 +30,15 @@ from swarmtest.core.errors import UserError
 from swarmtest.core.result import Result, Verdict
 from swarmtest.processes.fork_pool import run_isolated
 from swarmtest.processes.limits import limit_memory
+from swarmtest.reduce.named_tests import load_subject
 from swarmtest.reduce.reduction import reduce_test
+from swarmtest.store import open_store
 from swarmtest.store.interface import Store
 from swarmtest.store.records import FaultRecord, ReductionRecord
 from swarmtest.subjects.subject import Subject
+
+if TYPE_CHECKING:
+    from swarmtest.ui.terminal.progress import ProgressView
 
 FLAKY_AFTER = 3
 """How many runs must fail to show a fault before the fault is called flaky."""
@@ -54,7 +63,8 @@ def reduce_faults(
     The most frequent faults come first; `faults` selects some by their ids. A reduction that was
     not completed earlier is continued. Ctrl-C stops the work, and the results so far are kept.
 
-    >>> from swarmtest import Campaign, Machine, MachineSubject, action, open_store
+    >>> from swarmtest import Campaign, Machine, action, open_store
+    >>> from swarmtest.subjects import MachineSubject
     >>> class Counter(Machine):
     ...     def start(self): self.n = 0
     ...     @action
@@ -71,6 +81,71 @@ def reduce_faults(
     return _Session(subject, store, campaign, allowed or ReductionTime(), on_run, on_fault).run(
         faults
     )
+
+
+def reduce_campaign(
+    store: str | Store | None,
+    campaign: int,
+    *,
+    seconds: float | None = None,
+    faults: Iterable[str] | None = None,
+    on_run: Callable[[FaultReductionProgress], None] | None = None,
+    on_fault: Callable[[ReductionRecord], None] | None = None,
+) -> FaultReductions:
+    """Reduce the tests of the faults of a stored campaign, and record the smaller tests there.
+
+    The subject is loaded by the name that the campaign recorded. `seconds` limits the whole
+    reduction; by default it takes as long as the campaign did, but from 20 to 60 seconds. `faults`
+    selects faults by their ids. `on_run` is called after every run and `on_fault` after every
+    fault. Faults whose tests cannot become smaller are not tried again, so calling this once more
+    continues a reduction that Ctrl-C or the time limit stopped.
+
+    >>> from pathlib import Path
+    >>> from swarmtest import Campaign
+    >>> lines = ["from swarmtest import Machine, action", "class Lamp(Machine):", "    n = 0"]
+    >>> lines += ["    @action", "    def up(self): self.n += 1; assert self.n < 3"]
+    >>> lines += ["    @action", "    def look(self): pass"]
+    >>> _ = Path("lamp.py").write_text("\\n".join(lines))
+    >>> outcome = Campaign("lamp.py", "coin", 9, store="lamp.db", workers=0).run()
+    >>> [reduction.size for reduction in reduce_campaign("lamp.db", 1).reductions.values()]
+    [3]
+    """
+    opened = (
+        open_store(store, must_exist=True) if store is None or isinstance(store, str) else store
+    )
+    try:
+        subject = load_subject(opened.campaign(campaign))[0]
+        allowed = ReductionTime(seconds)
+        return reduce_faults(
+            subject, opened, campaign, allowed, faults=faults, on_run=on_run, on_fault=on_fault
+        )
+    finally:
+        if opened is not store:
+            opened.close()
+
+
+def reduce_and_show(
+    subject: Subject,
+    store: Store,
+    campaign: int,
+    allowed: ReductionTime,
+    view: ProgressView,
+    faults: Iterable[str] | None = None,
+) -> FaultReductions:
+    """Reduce the tests of a campaign's faults and show progress in `view`."""
+    view.end()  # a live progress line has a thread, and forking with threads is unsafe
+    try:
+        return reduce_faults(
+            subject,
+            store,
+            campaign,
+            allowed,
+            faults=faults,
+            on_run=lambda progress: view.reducing(progress, subject.part),
+            on_fault=view.reduced,
+        )
+    finally:
+        view.end()
 
 
 class _Session:
@@ -226,7 +301,7 @@ class _FaultReducer:
         )
         self.interrupted = reduced.interrupted
         if waits.confirmation and not self._shows(reduced.test, waits.confirmation):
-            raise UserError("what is left of it comes to an end after all, only late")
+            raise UserError("the reduced test does end, only late")
         return self._begun._replace(
             size=reduced.size,
             test=json.dumps(reduced.test),
@@ -252,8 +327,8 @@ class _WithinMemory:
         vars(self).update(_subject=subject, _memory=memory)
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._subject, name)
-        return self._limited(found) if name in ("replay", "told_again") else found
+        member = getattr(self._subject, name)
+        return self._limited(member) if name in ("replay", "told_again") else member
 
     def __setattr__(self, name: str, value: Any) -> None:
         setattr(self._subject, name, value)

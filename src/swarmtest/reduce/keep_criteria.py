@@ -1,8 +1,8 @@
 """Criteria for a smaller test: what it has to keep, and whether a run kept it.
 
-Each candidate runs in another process. What was seen there (`Seen`) is a small summary, so that
-nothing large is sent back. Mutants are checked last because they cost most, and the check stops at
-the first mutant that survives.
+Each candidate runs in another process, which sends back only a small summary (`RunSummary`).
+Mutants are checked last because they cost most, and the check stops at the first mutant that
+survives.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ class Keep:
         for name, share in (("coverage", self.coverage), ("targets", self.share)):
             if share is not None and not 0 < share <= 1:
                 raise UserError(
-                    f"{share:.0%} of the {name} cannot be kept: above 0%, up to 100% can"
+                    f"{share:.0%} of the {name} cannot be kept: ask for more than 0%, up to 100%"
                 )
         if not 1 <= self.runs[0] <= self.runs[1]:
             raise UserError(
-                f"{self.runs[0]} of {self.runs[1]} runs cannot be asked for: 1 of 1, 2 of 5, ..."
+                f"{self.runs[0]} of {self.runs[1]} runs cannot be required: 1 of 1, 2 of 5, ..."
             )
 
     @property
@@ -73,7 +73,7 @@ class Keep:
         return bool(self.command) and not others
 
 
-class Kills(Protocol):
+class KillCheck(Protocol):
     """Decides repeatedly, for many tests, whether a test kills a given set of mutants."""
 
     def survivor(self, test: Any) -> Mutant | None:
@@ -81,7 +81,7 @@ class Kills(Protocol):
 
 
 @dataclass(frozen=True)
-class Seen:
+class RunSummary:
     """What one run showed, as far as the criteria depend on it."""
 
     verdict: Verdict
@@ -94,7 +94,7 @@ class Seen:
     """The exit status of the command."""
 
 
-class Watch:
+class HitObserver:
     """Runs tests of a subject and observes which targets they hit."""
 
     def __init__(self, subject: Subject, coverage: Coverage | None = None) -> None:
@@ -130,7 +130,7 @@ class Watch:
         return named + [t for hits in (*watched, *result.covered) for t in hits.targets()]
 
 
-class Kept:
+class KeepCriterion:
     """A criterion with the facts about the original that it needs, ready to judge candidates.
 
     `ends` decides whether a fault (or None, for a pass) is the right outcome. `needed` of the
@@ -140,12 +140,12 @@ class Kept:
 
     def __init__(
         self,
-        watch: Watch,
+        watch: HitObserver,
         keep: Keep,
         ends: Callable[[Fault | None], bool],
         wanted: Iterable[int] = (),
         needed: int = 0,
-        kills: Kills | None = None,
+        kills: KillCheck | None = None,
         file: tuple[Subject, float] | None = None,
     ) -> None:
         self._watch = watch
@@ -157,9 +157,9 @@ class Kept:
         self._kills = kills
         self._file = file
 
-    def look(self, test: Any) -> Seen:
+    def observe(self, test: Any) -> RunSummary:
         """Run a test in this process; stop as soon as one criterion does not hold."""
-        seen = Seen(Verdict.PASSED) if self._keep.is_command_alone else self._run(test)
+        seen = RunSummary(Verdict.PASSED) if self._keep.is_command_alone else self._run(test)
         if not self._holds_so_far(seen):
             return seen
         if self._keep.command:
@@ -169,16 +169,16 @@ class Kept:
             seen = replace(seen, survivor=survivor.id if survivor else "")
         return seen
 
-    def _run(self, test: Any) -> Seen:
+    def _run(self, test: Any) -> RunSummary:
         result, keys = self._watch.run(test)
         kept = len(self._wanted & keys) if self.needed else 0
-        return Seen(result.verdict, result.fault, kept)
+        return RunSummary(result.verdict, result.fault, kept)
 
-    def holds(self, seen: Seen) -> bool:
+    def holds(self, seen: RunSummary) -> bool:
         """Return whether what was seen meets all criteria."""
         return self._holds_so_far(seen) and not seen.survivor and seen.status == 0
 
-    def why_not(self, seen: Seen) -> str:
+    def why_not(self, seen: RunSummary) -> str:
         """Return which criterion does not hold, in words."""
         if seen.verdict == Verdict.INVALID:
             return "it is invalid"
@@ -190,7 +190,7 @@ class Kept:
             return f"it does not kill mutant {seen.survivor}"
         return f"`{self._keep.command}` ends with status {seen.status}, not 0"
 
-    def _holds_so_far(self, seen: Seen) -> bool:
+    def _holds_so_far(self, seen: RunSummary) -> bool:
         valid = seen.verdict != Verdict.INVALID
         return valid and self._ends(seen.fault) and seen.kept >= self.needed
 

@@ -21,11 +21,11 @@ from swarmtest.core.result import Result, Verdict
 from swarmtest.core.space import Space
 from swarmtest.processes.fork_pool import run_isolated
 from swarmtest.reduce.keep_criteria import test_content
+from swarmtest.store import open_store
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord
 from swarmtest.subjects.loading import SubjectReference, enclosed_test, with_reference
 from swarmtest.subjects.subject import Subject
-from swarmtest.ui.options import existing_store, refuse_imported
 
 Prepare = Callable[[SubjectReference], None]
 """Called with the subject that is about to be loaded."""
@@ -56,15 +56,15 @@ def named_test(
     prepare = before_loading or (lambda reference: None)
     if re.fullmatch(r"\d+#\d+", name):
         campaign, trial = map(int, name.split("#"))
-        return _from_store(existing_store(store), campaign, trial, timeout, prepare)
+        return _from_store(_open(store), campaign, trial, timeout, prepare)
     if Path(name).exists():
         return _from_file(Path(name), prepare)
     if re.fullmatch(r"[0-9a-f]{8}", name):
-        opened = existing_store(store)
+        opened = _open(store)
         campaign, trial, reduced_test = _smallest_of_fault(opened, name)
         if reduced_test is None:
             return _from_store(opened, campaign, trial, timeout, prepare)
-        subject, reference = _subject(opened.campaign(campaign), prepare)
+        subject, reference = load_subject(opened.campaign(campaign), prepare)
         return NamedTest(subject, json.loads(reduced_test), name, campaign, reference)
     if "#" in name or name.isdigit():
         raise UserError(f"{name!r} is not CAMPAIGN#TRIAL, like 3#17, nor a file")
@@ -87,6 +87,10 @@ def saved_data(named: NamedTest, data: Any) -> Any:
     if named.reference is None:
         return data
     return with_reference(data, named.subject.name, named.reference)
+
+
+def _open(store: str | None) -> Store:
+    return open_store(store, must_exist=True, read_only=True)
 
 
 def _smallest_of_fault(store: Store, fault: str) -> tuple[int, int, str | None]:
@@ -117,18 +121,24 @@ def _from_store(
     store: Store, campaign: int, number: int, timeout: float | None, prepare: Prepare
 ) -> NamedTest:
     record = store.campaign(campaign)
-    refuse_imported(record, "replayed")
+    if record.imported_from:
+        raise UserError(
+            f"campaign {campaign} is coverage of another tool, read from {record.imported_from}: "
+            "there are no tests to be replayed"
+        )
     trial = store.trial(campaign, number)
     if trial.verdict == Verdict.INVALID:
-        raise UserError(f"{campaign}#{number} is no test, its generator failed: {trial.missing}")
-    subject, reference = _subject(record, prepare)
+        raise UserError(
+            f"{campaign}#{number} is not a test, because its generator failed: {trial.missing}"
+        )
+    subject, reference = load_subject(record, prepare)
     stored_test = store.test(campaign, number)
     if stored_test is not None:
         data = json.loads(stored_test)
     elif _dimensions(subject.space) != _dimensions(Space.from_json(record.space)):
         raise UserError(
-            f"{campaign}#{number} was not kept whole, and {subject.name} has other features now, "
-            "so it cannot be made again"
+            f"{campaign}#{number} was not stored, and {subject.name} has other features now, "
+            "so it cannot be generated again"
         )
     else:
         configuration = Configuration.from_bytes(subject.space, trial.configuration)
@@ -136,13 +146,15 @@ def _from_store(
     return NamedTest(subject, data, trial.fault or "", campaign, reference)
 
 
-def _subject(record: CampaignRecord, prepare: Prepare) -> tuple[Subject, Any]:
+def load_subject(
+    record: CampaignRecord, before_loading: Prepare | None = None
+) -> tuple[Subject, Any]:
     """Load the subject of a campaign; return it and its reference as JSON data."""
     reference = record.options.get("subject")
     if "search" in record.options:
         raise UserError(
             f"campaign {record.id} is a search: `swarmtest replay {record.id}#TRIAL` runs a test "
-            "at a point again, and that is all of it"
+            "at a point again, and that is all that can be done"
         )
     if not reference:
         raise UserError(
@@ -150,7 +162,8 @@ def _subject(record: CampaignRecord, prepare: Prepare) -> tuple[Subject, Any]:
             "replay it from the program that defined it"
         )
     subject_reference = SubjectReference.from_json(reference)
-    prepare(subject_reference)
+    if before_loading is not None:
+        before_loading(subject_reference)
     return subject_reference.load(), reference
 
 
@@ -170,7 +183,7 @@ def _regenerated(subject: Subject, configuration: Configuration, seed: int, seco
         lambda: Result(Verdict.PASSED, test=subject.test_of(configuration, seed)), seconds
     )
     if result.test is None:
-        raise UserError("the test ends its process and was not kept; run the campaign again")
+        raise UserError("the test ends its process and was not stored; run the campaign again")
     return result.test
 
 

@@ -23,7 +23,7 @@ from swarmtest.coverage.watch import Coverage
 from swarmtest.mutate.mutant import Mutant
 from swarmtest.reduce.reduction import Reduced, hits_of
 from swarmtest.reducer.criteria import preservation_rate, randomly_reduced
-from swarmtest.reducer.reducer import AskedAs, minimised
+from swarmtest.reducer.reducer import ConvertedCriterion, minimised
 from swarmtest.subjects.command.reduction import reduced_text
 from swarmtest.subjects.command.test import CommandTest
 from swarmtest.subjects.subject import Subject
@@ -32,7 +32,7 @@ _RANDOM_TESTS = 3
 """The number of random reductions, the same as in the dissertation."""
 
 
-class KilledBy(Protocol):
+class KillCounter(Protocol):
     """Finds out which mutants a test kills."""
 
     def killed(self, test: Any) -> Sequence[Mutant]:
@@ -44,7 +44,7 @@ class Quality:
     """The rates of one reduction.
 
     >>> print(Quality(srr=0.9, cpr=0.95, random_cpr=0.5))
-    SRR 90%, CPR 95% (random: 50%)
+    size reduced by 90% (SRR), 95% of the coverage kept (CPR; at random 50%)
     """
 
     srr: float
@@ -57,14 +57,14 @@ class Quality:
     random_mpr: float | None = None
 
     def __str__(self) -> str:
-        rates = [f"SRR {self.srr:.0%}"]
-        for name, rate, by_chance in (
-            ("CPR", self.cpr, self.random_cpr),
-            ("MPR", self.mpr, self.random_mpr),
+        rates = [f"size reduced by {self.srr:.0%} (SRR)"]
+        for what, name, rate, by_chance in (
+            ("coverage", "CPR", self.cpr, self.random_cpr),
+            ("killed mutants", "MPR", self.mpr, self.random_mpr),
         ):
             if rate is not None:
-                chance = "" if by_chance is None else f" (random: {by_chance:.0%})"
-                rates.append(f"{name} {rate:.0%}{chance}")
+                chance = "" if by_chance is None else f"; at random {by_chance:.0%}"
+                rates.append(f"{rate:.0%} of the {what} kept ({name}{chance})")
         return ", ".join(rates)
 
 
@@ -74,7 +74,7 @@ def quality_of(
     reduced: Reduced,
     *,
     coverage: Coverage | None = None,
-    kills: KilledBy | None = None,
+    kills: KillCounter | None = None,
     seconds: float = 10.0,
     seed: int = 0,
 ) -> Quality:
@@ -82,7 +82,10 @@ def quality_of(
 
     `coverage` observes what tests hit; `kills` finds out which mutants they kill.
 
-    >>> from swarmtest import Keep, Machine, MachineSubject, Target, action, reduce_test
+    >>> from swarmtest import Machine, action
+    >>> from swarmtest.coverage import Target
+    >>> from swarmtest.reduce import Keep, reduce_test
+    >>> from swarmtest.subjects import MachineSubject
     >>> class Lamp(Machine):
     ...     steps = 10
     ...     @action
@@ -91,7 +94,7 @@ def quality_of(
     >>> test = subject.test_of(subject.space.default(), seed=1)
     >>> keep = Keep(targets=frozenset({Target.parse("event:switched").key}))
     >>> print(quality_of(subject, test, reduce_test(subject, test, keep)))
-    SRR 90%, CPR 100% (random: 100%)
+    size reduced by 90% (SRR), 100% of the coverage kept (CPR; at random 100%)
     """
 
     def hits(test: Any) -> frozenset[int]:
@@ -183,14 +186,14 @@ class PlainFile(Subject):
 
     def reduced(self, test: Any, interesting: Callable[[Any], bool]) -> Any:
         """Return the test with only the parts that it needs to stay interesting."""
-        still_interesting = AskedAs(interesting, CommandTest.to_json)
+        still_interesting = ConvertedCriterion(interesting, CommandTest.to_json)
         small = reduced_text(CommandTest.from_json(test), still_interesting)
         if self.part != "line":
 
             def joined(pieces: Sequence[bytes]) -> Any:
                 return small.with_content(b"".join(pieces)).to_json()
 
-            pieces = minimised(self._pieces(small), AskedAs(interesting, joined))
+            pieces = minimised(self._pieces(small), ConvertedCriterion(interesting, joined))
             small = small.with_content(b"".join(pieces))
         return small.to_json()
 

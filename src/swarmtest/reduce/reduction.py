@@ -18,8 +18,15 @@ from typing import TYPE_CHECKING, Any
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Fault, Result, Verdict
 from swarmtest.processes.fork_pool import IsolatedRun, run_isolated, wait_for_any
-from swarmtest.reduce.candidate_oracle import Answers, Asker, TimeIsUp, seen_in
-from swarmtest.reduce.keep_criteria import Keep, Kept, Keys, Kills, Seen, Watch
+from swarmtest.reduce.candidate_oracle import Answers, CandidateOracle, TimeIsUp, summary_of
+from swarmtest.reduce.keep_criteria import (
+    HitObserver,
+    Keep,
+    KeepCriterion,
+    Keys,
+    KillCheck,
+    RunSummary,
+)
 from swarmtest.reducer.criteria import size_reduction_rate
 from swarmtest.subjects.subject import Subject
 
@@ -69,7 +76,7 @@ def reduce_test(
     keep: str | Keep,
     *,
     coverage: Coverage | None = None,
-    kills: Kills | None = None,
+    kills: KillCheck | None = None,
     seconds: float = 10.0,
     budget: float = 60.0,
     workers: int | None = None,
@@ -86,7 +93,8 @@ def reduce_test(
     number of runs and the smallest size so far. `answers` holds the answers of an earlier
     reduction and is updated in place, so that a reduction that was stopped can be resumed.
 
-    >>> from swarmtest import Machine, MachineSubject, action
+    >>> from swarmtest import Machine, action
+    >>> from swarmtest.subjects import MachineSubject
     >>> class Counter(Machine):
     ...     def start(self): self.n = 0
     ...     @action
@@ -104,7 +112,7 @@ def reduce_test(
     if not callable(getattr(subject, "reduced", None)):
         raise UserError(f"{subject.name} does not know the parts of its tests (no `reduced`)")
     begun = time.monotonic()
-    watch = Watch(subject, coverage)
+    watch = HitObserver(subject, coverage)
     if kills is None and keep.mutants:
         from swarmtest.mutate.killing import kills_of
 
@@ -112,10 +120,10 @@ def reduce_test(
     original = _original(watch, subject, test, keep, seconds)
     criterion = _criterion(watch, subject, original, keep, kills, seconds)
     known_answers: Answers = {} if answers is None else answers
-    search = _Search(subject, test, keep, criterion, original, on_run)
+    search = _ReductionSearch(subject, test, keep, criterion, original, on_run)
     asker = functools.partial(
-        Asker,
-        criterion.look,
+        CandidateOracle,
+        criterion.observe,
         criterion.holds,
         seconds=_limit(original, seconds, keep),
         runs=keep.runs,
@@ -149,7 +157,7 @@ def hits_of(
 
     If the test ends its process, its hits are unknown and the set is empty.
     """
-    original = _observed(Watch(subject, coverage), test, seconds)
+    original = _observed(HitObserver(subject, coverage), test, seconds)
     return original.result, original.keys
 
 
@@ -162,7 +170,7 @@ class _Original:
     seconds: float
 
 
-def _observed(watch: Watch, test: Any, seconds: float) -> _Original:
+def _observed(watch: HitObserver, test: Any, seconds: float) -> _Original:
     begun = time.monotonic()
     run = IsolatedRun(lambda: watch.run(test), seconds, quiet=True)
     try:
@@ -176,7 +184,9 @@ def _observed(watch: Watch, test: Any, seconds: float) -> _Original:
     return _Original(*outcome, took)
 
 
-def _original(watch: Watch, subject: Subject, test: Any, keep: Keep, seconds: float) -> _Original:
+def _original(
+    watch: HitObserver, subject: Subject, test: Any, keep: Keep, seconds: float
+) -> _Original:
     """Run the original test; raise if it does not show the fault that is to be kept."""
     if keep.is_command_alone:
         return _Original(Result(Verdict.PASSED), frozenset(), seconds)
@@ -191,18 +201,18 @@ def _original(watch: Watch, subject: Subject, test: Any, keep: Keep, seconds: fl
     times = "" if keep.runs[1] == 1 else f" {keep.runs[1]} times"
     raise UserError(
         f"the test does not show fault {keep.fault} when it is run again{times}, but {shown}: "
-        "what does not happen every time needs more runs (--runs 2/10), or cannot be reduced"
+        "a flaky fault needs more runs (--runs 2/10), or cannot be reduced"
     )
 
 
 def _criterion(
-    watch: Watch,
+    watch: HitObserver,
     subject: Subject,
     original: _Original,
     keep: Keep,
-    kills: Kills | None,
+    kills: KillCheck | None,
     seconds: float,
-) -> Kept:
+) -> KeepCriterion:
     """Turn the user's `keep` into a criterion for candidates, relative to the original."""
     wanted, share = keep.targets, keep.share
     if keep.coverage is not None:
@@ -217,7 +227,7 @@ def _criterion(
     def ends(shown: Fault | None) -> bool:
         return (shown.id if shown else None) == fault
 
-    return Kept(watch, keep, ends, wanted, needed, kills, (subject, seconds))
+    return KeepCriterion(watch, keep, ends, wanted, needed, kills, (subject, seconds))
 
 
 def _limit(original: _Original, seconds: float, keep: Keep) -> float:
@@ -233,7 +243,7 @@ def _workers(original: _Original) -> int:
 
 
 def _check_original(
-    asker: Asker, criterion: Kept, original: _Original, test: Any, keep: Keep
+    asker: CandidateOracle, criterion: KeepCriterion, original: _Original, test: Any, keep: Keep
 ) -> None:
     """Raise if the original does not meet the criterion itself."""
     only_fault = not (keep.needs_coverage or keep.mutants or keep.command)
@@ -244,30 +254,32 @@ def _check_original(
     for _ in range(keep.runs[1]):
         run = asker.start(test)
         wait_for_any([run])
-        seen: Seen = seen_in(run)
+        seen: RunSummary = summary_of(run)
         met += criterion.holds(seen)
         why = why if criterion.holds(seen) else criterion.why_not(seen)
         if met >= keep.runs[0]:
             return
     times = f" in {met} of {keep.runs[1]} runs, {keep.runs[0]} are needed" if met else ""
-    raise UserError(f"the test itself does not keep what it is to keep{times}: {why}")
+    raise UserError(f"the test itself does not meet the criterion{times}: {why}")
 
 
 @dataclass
-class _Search:
+class _ReductionSearch:
     """A search for the smallest test; `smallest` is the last candidate that met the criterion."""
 
     subject: Subject
     test: Any
     keep: Keep
-    criterion: Kept
+    criterion: KeepCriterion
     original: _Original
     on_run: Callable[[int, int], None] | None
     runs: int = 0
     complete: bool = True
     interrupted: bool = False
 
-    def run(self, make_asker: Callable[..., Asker], budget: float, *, alone: bool) -> bool:
+    def run(
+        self, make_asker: Callable[..., CandidateOracle], budget: float, *, alone: bool
+    ) -> bool:
         """Search; return False if a fresh process does not confirm the test that was found."""
         before = self.runs
         self.complete = True
@@ -295,7 +307,7 @@ class _Search:
             self.fault = seen.fault
         return confirmed or self.interrupted
 
-    def _is_confirmed(self, asker: Asker) -> bool:
+    def _is_confirmed(self, asker: CandidateOracle) -> bool:
         try:
             return asker.confirms(self.smallest)
         except KeyboardInterrupt:
@@ -313,7 +325,7 @@ class _Search:
     def _start_over(self) -> None:
         self.smallest, self.fault = self.test, self.original.result.fault
 
-    def _search(self, asker: Asker) -> None:
+    def _search(self, asker: CandidateOracle) -> None:
         try:
             _check_original(asker, self.criterion, self.original, self.test, self.keep)
             reduced = self.subject.reduced(self.test, asker)

@@ -54,7 +54,7 @@ class Repeated:
 
     def __init__(self, criterion: Callable[[Sequence[Any]], bool], k: int, n: int) -> None:
         if not 1 <= k <= n:
-            raise UserError(f"{k} of {n} runs cannot be asked for; k is from 1 to n")
+            raise UserError(f"{k} of {n} runs cannot be required; k is from 1 to n")
         self._criterion = criterion
         self.k = k
         self.n = n
@@ -73,7 +73,7 @@ class Repeated:
         """Return in how many of `n` runs the criterion holds, which shows how flaky it is."""
         return sum(bool(self._criterion(parts)) for _ in range(self.n))
 
-    def told(self, met: int) -> str:
+    def why_not(self, met: int) -> str:
         """Return why that many runs are not enough."""
         return f"{met} of {self.n} runs met it, {self.k} are needed"
 
@@ -135,7 +135,7 @@ class TargetsKept(CoverageKept):
         wanted: Collection[Target],
     ) -> None:
         if not wanted:
-            raise UserError("no targets are given that the smaller test is to keep")
+            raise UserError("no targets are given that the smaller test has to keep")
         super().__init__(reached, wanted)
 
 
@@ -155,7 +155,7 @@ class MutantsKept:
         self._kills = kills
         self._wanted = list(dict.fromkeys(wanted))
         if not self._wanted:
-            raise UserError("no mutants are given that the smaller test is to kill")
+            raise UserError("no mutants are given that the smaller test has to kill")
 
     def __call__(self, parts: Sequence[Any], /) -> bool:
         for mutant in list(self._wanted):
@@ -214,9 +214,9 @@ class ShellCommand:
 
     def __init__(self, command: str, name: str = "test", seconds: float = 10.0) -> None:
         if not command.strip():
-            raise UserError("the command that tells what is interesting is empty")
+            raise UserError("the command that decides what is interesting is empty")
         if name in ("", "..") or Path(name).name != name:
-            raise UserError(f"{name!r} is no name for the file; one without a directory is needed")
+            raise UserError(f"{name!r} is not a file name; write one without a directory")
         file = f"'{name}'" if "'" not in name else f'"{name}"'
         self._command = command.replace("{}", file) if "{}" in command else f"{command} {file}"
         self._name = name
@@ -277,7 +277,7 @@ def randomly_reduced(parts: Sequence[Part], size: int, rng: random.Random) -> tu
 
 
 @dataclass(frozen=True)
-class Kendall:
+class KendallTau:
     """The correlation of two rankings."""
 
     tau: float
@@ -286,7 +286,7 @@ class Kendall:
     """The two-sided p-value: the probability of such a tau by chance."""
 
 
-def kendall_tau(first: Sequence[float], second: Sequence[float]) -> Kendall:
+def kendall_tau(first: Sequence[float], second: Sequence[float]) -> KendallTau:
     """Return Kendall's tau-b, which handles ties, with its p-value by the normal approximation.
 
     >>> round(kendall_tau([1, 2, 3, 4], [1, 3, 2, 4]).tau, 3)
@@ -304,9 +304,9 @@ def kendall_tau(first: Sequence[float], second: Sequence[float]) -> Kendall:
     ties = [_tie_sizes(first), _tie_sizes(second)]
     untied = [pairs - sum(t * (t - 1) // 2 for t in sizes) for sizes in ties]
     if 0 in untied:
-        return Kendall(math.nan, math.nan)
+        return KendallTau(math.nan, math.nan)
     tau = balance / math.sqrt(untied[0]) / math.sqrt(untied[1])
-    return Kendall(tau, _kendall_p_value(balance, count, *ties))
+    return KendallTau(tau, _kendall_p_value(balance, count, *ties))
 
 
 def _kendall_p_value(balance: int, count: int, first: list[int], second: list[int]) -> float:

@@ -64,10 +64,10 @@ second, at least as many units as the third."""
 
 
 @dataclass(frozen=True)
-class Plan:
+class ReductionPlan:
     """The progress of a reduction, without the answers of the criterion.
 
-    >>> plan = Plan.begin(3)
+    >>> plan = ReductionPlan.begin(3)
     >>> plan.candidate()
     ()
     >>> plan.after(works=False).candidate()
@@ -98,7 +98,9 @@ class Plan:
     needs: Needs = ()
 
     @classmethod
-    def begin(cls, count: int, suggestions: tuple[Indices, ...] = (), needs: Needs = ()) -> Plan:
+    def begin(
+        cls, count: int, suggestions: tuple[Indices, ...] = (), needs: Needs = ()
+    ) -> ReductionPlan:
         """Return the plan before its first question."""
         return cls(
             count, tuple(range(count)), suggestions=((), *suggestions), needs=needs
@@ -117,7 +119,7 @@ class Plan:
             return self.suggestions[0]
         return self._elsewhere() if self.stage == Stage.ANOTHER else self.walk.candidate(self.needs)
 
-    def after(self, works: bool) -> Plan:
+    def after(self, works: bool) -> ReductionPlan:
         """Return the plan once it is known whether the candidate is interesting."""
         if self.stage == Stage.SUGGESTED:
             return self._after_suggestion(works)._at_question()
@@ -132,7 +134,7 @@ class Plan:
         )
         return replace(self, walk=walk, kept=kept)._at_question()
 
-    def _after_suggestion(self, works: bool) -> Plan:
+    def _after_suggestion(self, works: bool) -> ReductionPlan:
         tried, *rest = self.suggestions
         return replace(
             self, kept=tried if works else self.kept, suggestions=() if works else tuple(rest)
@@ -144,7 +146,7 @@ class Plan:
         gone = {*self.avoided, *needing(self.avoided, whole, self.needs)}
         return tuple(part for part in whole if part not in gone)
 
-    def _at_question(self) -> Plan:
+    def _at_question(self) -> ReductionPlan:
         """Return the plan at its next question, skipping stages that have none."""
         plan = self
         while plan.stage != Stage.DONE and not plan._has_question():
@@ -167,7 +169,7 @@ class Plan:
         seen = 1 - self.walk.end / max(1, self.size_before)
         return needed >= len(self.kept) * (_PATIENCE + _PROMISE * seen)
 
-    def _next(self) -> Plan:
+    def _next(self) -> ReductionPlan:
         match self.stage:
             case Stage.SUGGESTED:
                 halves = Halves.begin(self.kept) if len(self.kept) >= _WORTH_HALVES else _NO_WALK
@@ -197,7 +199,7 @@ class Plan:
             case _:
                 return self._after_round()
 
-    def _after_gallop(self) -> Plan:
+    def _after_gallop(self) -> ReductionPlan:
         assert isinstance(self.walk, Gallop)
         if (unit := self.walk.unit) > 1:
             ends = range(len(self.kept), 0, -unit)
@@ -213,7 +215,7 @@ class Plan:
         """Return whether the cause is in one place: halves lead there however large it is."""
         return bool(self.kept) and self.kept[-1] - self.kept[0] < 2 * len(self.kept)
 
-    def _after_another(self) -> Plan:
+    def _after_another(self) -> ReductionPlan:
         """Continue with a third cause if the second one is smaller."""
         if len(self.walk.kept) >= len(self.kept):
             return self._checking()
@@ -221,11 +223,11 @@ class Plan:
         avoided = (*self.avoided, *smaller)
         return replace(self._at(Stage.ANOTHER), kept=smaller, avoided=avoided, blocks=())
 
-    def _galloping(self, unit: int) -> Plan:
+    def _galloping(self, unit: int) -> ReductionPlan:
         walk = Gallop.begin(self.kept, self.needs, unit)
         return replace(self._at(Stage.GALLOP, walk), size_before=len(self.kept))
 
-    def _checking(self) -> Plan:
+    def _checking(self) -> ReductionPlan:
         if self._is_not_monotone():
             return self._in_pieces()
         walk = Complements.begin(self.kept, 1)
@@ -241,7 +243,7 @@ class Plan:
     def _has_shrunk(self) -> bool:
         return len(self.kept) < self.size_before
 
-    def _after_round(self) -> Plan:
+    def _after_round(self) -> ReductionPlan:
         """End the reduction, or try pieces again, shifted.
 
         The first round ends the reduction if it removes nothing; later, two such rounds in a row
@@ -250,13 +252,13 @@ class Plan:
         plan = replace(self, in_vain=0 if self._has_shrunk() else self.in_vain + 1)
         return plan._at(Stage.DONE) if plan.in_vain == min(2, self.round) else plan._in_pieces()
 
-    def _in_pieces(self) -> Plan:
+    def _in_pieces(self) -> ReductionPlan:
         turn = self.round + 1
         half = len(self.kept) // 2
         walk = Complements.begin(self.kept, half, shortest=2, shifted=turn % 2 == 0)
         return replace(self._at(Stage.PIECES, walk), size_before=len(self.kept), round=turn)
 
-    def _at(self, stage: Stage, walk: Walk = _NO_WALK) -> Plan:
+    def _at(self, stage: Stage, walk: Walk = _NO_WALK) -> ReductionPlan:
         return replace(self, stage=stage, walk=walk)
 
     def to_json(self) -> dict[str, Any]:
@@ -265,11 +267,11 @@ class Plan:
         return {**data, "walk": vars(self.walk), "walking": type(self.walk).__name__}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any], needs: Needs = ()) -> Plan:
+    def from_json(cls, data: Mapping[str, Any], needs: Needs = ()) -> ReductionPlan:
         """Return the plan that `to_json` described.
 
-        >>> plan = Plan.begin(3).after(works=False)
-        >>> Plan.from_json(plan.to_json()) == plan
+        >>> plan = ReductionPlan.begin(3).after(works=False)
+        >>> ReductionPlan.from_json(plan.to_json()) == plan
         True
         """
         walk = {**data["walk"], "kept": tuple(data["walk"]["kept"])}

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from swarmtest.core.errors import UserError
 from swarmtest.reducer.criteria import Repeated
-from swarmtest.reducer.plan import Plan
+from swarmtest.reducer.plan import ReductionPlan
 from swarmtest.reducer.walks import Indices
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Reduction(Generic[Part]):
 
 
 @dataclass(frozen=True)
-class Progress:
+class ReducerProgress:
     """The progress of a reduction."""
 
     size: int
@@ -105,7 +105,7 @@ class Reducer(Generic[Part]):
         suggestions: Iterable[Collection[int]] = (),
         executor: Executor | None = None,
         probes: int = 2,
-        on_progress: Callable[[Progress], None] | None = None,
+        on_progress: Callable[[ReducerProgress], None] | None = None,
         state: Mapping[str, Any] | None = None,
         checked: bool = True,
     ) -> None:
@@ -122,10 +122,10 @@ class Reducer(Generic[Part]):
         _check_needs(needs, len(self._parts))
         if state is None:
             tried = tuple(tuple(sorted(set(suggestion))) for suggestion in suggestions)
-            self._plan = Plan.begin(len(self._parts), tried, needs)
+            self._plan = ReductionPlan.begin(len(self._parts), tried, needs)
             self._best = self._plan.kept
         else:
-            self._plan = Plan.from_json(state["plan"], needs)
+            self._plan = ReductionPlan.from_json(state["plan"], needs)
             self._best = tuple(state["best"])
             self._calls = state["calls"]
             self._checked = False
@@ -252,7 +252,7 @@ class Reducer(Generic[Part]):
 
     def _report_progress(self) -> None:
         if self._on_progress is not None:
-            self._on_progress(Progress(len(self._best), self._calls, self._plan.stage))
+            self._on_progress(ReducerProgress(len(self._best), self._calls, self._plan.stage))
 
 
 def _content_numbers(parts: Sequence[object]) -> list[int]:
@@ -279,17 +279,17 @@ def _check_needs(needs: Sequence[Collection[int]], count: int) -> None:
 def _not_interesting(criterion: object, parts: tuple[Any, ...]) -> NotInteresting:
     if isinstance(criterion, Repeated):
         met = criterion.count(parts)
-        return NotInteresting(criterion.told(met), met, criterion.n)
+        return NotInteresting(criterion.why_not(met), met, criterion.n)
     explain = getattr(criterion, "reason", None)
     return NotInteresting(explain(parts) if explain is not None else "")
 
 
-class AskedAs:
+class ConvertedCriterion:
     """A criterion on what `make` builds from the parts.
 
     Parts from which nothing can be built (None) are not interesting.
 
-    >>> still = AskedAs(lambda text: "x" in text, "".join)
+    >>> still = ConvertedCriterion(lambda text: "x" in text, "".join)
     >>> still(["a", "x"])
     True
     """

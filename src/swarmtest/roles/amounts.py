@@ -32,13 +32,13 @@ import numpy as np
 import numpy.typing as npt
 
 from swarmtest.analysis.bit_counts import Bits, Bools, chunks
-from swarmtest.analysis.cells import FIXED, INSUFFICIENT, IRRELEVANT, SUPPRESSOR, TRIGGER
 from swarmtest.analysis.intervals import (
     Floats,
     benjamini_hochberg,
     student_p_value,
     student_quantile,
 )
+from swarmtest.analysis.role_cells import FIXED, INSUFFICIENT, IRRELEVANT, SUPPRESSOR, TRIGGER
 from swarmtest.analysis.trial_columns import Evidence
 
 Numbers = npt.NDArray[np.intp]
@@ -81,7 +81,7 @@ class Amount:
         return dict(vars(self))
 
 
-def alike(evidence: Evidence, features: list[int]) -> Numbers:
+def group_by_features(evidence: Evidence, features: list[int]) -> Numbers:
     """Return a group number for each test; equal if the same of these features are enabled."""
     if not features:
         return np.zeros(evidence.n, np.intp)
@@ -101,7 +101,7 @@ def amounts(
     """
     usable = np.flatnonzero(known & evidence.used.any(axis=1))
     rows = usable[_with_both(strata[usable], hit[usable])]
-    tests = AlikeTests(evidence, rows, hit[rows], strata[rows])
+    tests = SimilarTests(evidence, rows, hit[rows], strata[rows])
     means = tests.means()
     enough = np.minimum(means.hits, means.others) >= _FEWEST
     gram, slope, largest = tests.products(means)
@@ -165,7 +165,7 @@ def _judged(amount: Amount, effect: float, error: float, confidence: float) -> A
 # Sums for the regression, over some tests at a time to save memory.
 
 
-class Means(NamedTuple):
+class ShareMeans(NamedTuple):
     """Means over all tests; by features, except for the first.
 
     They are needed before any tests can be compared.
@@ -181,7 +181,7 @@ class Means(NamedTuple):
     """The numbers of tests with the feature enabled."""
 
 
-class AlikeTests:
+class SimilarTests:
     """Tests in groups of similar ones; in each group, some hit the target and some did not."""
 
     def __init__(self, evidence: Evidence, rows: Numbers, hit: Bools, group: Numbers) -> None:
@@ -190,7 +190,7 @@ class AlikeTests:
         self._tests = np.bincount(self._group)
         self._hits = np.bincount(self._group, hit)
 
-    def means(self) -> Means:
+    def means(self) -> ShareMeans:
         """Return the means, in one pass over the tests."""
         count = len(self._evidence.features)
         sums = np.zeros((len(self._tests), count))
@@ -214,9 +214,9 @@ class AlikeTests:
             for _, total, weighted in totals
         )
         by_group = sums / self._tests[:, None]
-        return Means(by_group, in_hits, in_others, totals[0, 0], totals[1, 0])
+        return ShareMeans(by_group, in_hits, in_others, totals[0, 0], totals[1, 0])
 
-    def products(self, means: Means) -> tuple[Floats, Floats, Floats]:
+    def products(self, means: ShareMeans) -> tuple[Floats, Floats, Floats]:
         """Return the sums for a regression of hits on shares, and each largest deviation."""
         count = len(self._evidence.features)
         gram, slope, largest = np.zeros((count, count)), np.zeros(count), np.zeros(count)
@@ -227,7 +227,7 @@ class AlikeTests:
             np.maximum(largest, np.abs(deviations).max(axis=0, initial=0), out=largest)
         return gram, slope, largest
 
-    def spread(self, means: Means, features: Numbers, effects: Floats) -> Floats:
+    def spread(self, means: ShareMeans, features: Numbers, effects: Floats) -> Floats:
         """Return the middle factor of the robust (sandwich) variance estimate."""
         spread = np.zeros((len(features), len(features)))
         for part in chunks(len(self._rows)):
@@ -242,7 +242,7 @@ class AlikeTests:
         shares: Floats = used / used.sum(axis=1, keepdims=True)
         return shares
 
-    def _deviations(self, part: slice, means: Means) -> tuple[Floats, Floats]:
+    def _deviations(self, part: slice, means: ShareMeans) -> tuple[Floats, Floats]:
         """Return shares and hits less the mean of their group."""
         group = self._group[part]
         outcome = self._hit[part] - (self._hits / self._tests)[group]

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from swarmtest.core.errors import UserError, did_you_mean
+from swarmtest.core.formatting import plural
 from swarmtest.core.targets import Target
 from swarmtest.roles.roles import RoleTable, feature_shares
 from swarmtest.roles.study import Study
@@ -21,7 +22,7 @@ from swarmtest.ui.options import (
     screen_width,
     store_option,
 )
-from swarmtest.ui.terminal.tables import plural, table
+from swarmtest.ui.terminal.tables import table
 from swarmtest.ui.terminal.text import json_text
 
 _SHOWN = 40
@@ -29,30 +30,33 @@ _SHOWN = 40
 
 @click.command()
 @click.argument("what", nargs=-1, metavar="[CAMPAIGN]... [TARGET]...")
-@click.option("--kind", metavar="KIND", help="All targets of a kind: fault, line, branch, event.")
 @click.option(
-    "--summary", is_flag=True, help="For which share of the targets each feature is what."
+    "--summary",
+    is_flag=True,
+    help="For each feature, the share of targets that it triggers or suppresses.",
 )
-@click.option("--raw", is_flag=True, help="With --summary: without the correction.")
-@click.option("--all", "everything", is_flag=True, help="Draw irrelevant features too; list all.")
+@click.option("--raw", is_flag=True, help="With --summary: do not correct for many comparisons.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Show irrelevant features too, and list all targets."
+)
 @click.option("-o", "--output", metavar="FILE", help="Write every interval as CSV.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON lines.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON lines.")
 @confidence_option
 @store_option
 def roles(what: tuple[str, ...], store: str | None, confidence: float, **options: Any) -> None:
-    """Which features make a fault, a line or an event more likely, and which less.
+    """Show which features make a fault, a line or an event more likely, and which less.
 
-    CAMPAIGN is a number, the newest one if left out; several of the same subject are taken
-    together. TARGET is a fault's id (or its beginning), or KIND:NAME as `swarmtest coverage
-    --targets` prints it. Without one: every fault.
+    CAMPAIGN is a number; the default is the newest campaign. Several campaigns of the same subject
+    are analysed together. TARGET is a fault's id (or its beginning), or KIND:NAME as `swarmtest
+    coverage --targets` prints it; the default is every fault.
 
     \b
     swarmtest roles                          every fault of the newest campaign
     swarmtest roles 3 4 85a1337e             one fault, from two campaigns
     swarmtest roles line:shop/cart.py:17     a line
-    swarmtest roles "event:stack was full"   an event that the machine told of
+    swarmtest roles "event:stack was full"   an event that the machine reported
     swarmtest roles --kind line              all lines, with their triggers and suppressors
-    swarmtest roles --kind line --summary    by feature, like table 2 of the swarm paper
+    swarmtest roles --kind line --summary    by feature, as in table 2 of the swarm paper
 
     A feature is a trigger if Wilson's interval for the share of hitting tests that contain it lies
     above the share that chance alone gives, and a suppressor if it lies below.
@@ -69,7 +73,9 @@ def roles(what: tuple[str, ...], store: str | None, confidence: float, **options
     if options["kind"] or options["summary"] or options["output"]:
         study.require_variation()
         if named:
-            raise UserError("--kind, --summary and -o are about all targets of a kind: name none")
+            raise UserError(
+                "--kind, --summary and -o are about all targets of a kind: do not name a target"
+            )
         _report_kind(study, options)
     else:
         _report_targets(study, named, options)
@@ -80,10 +86,12 @@ def roles(what: tuple[str, ...], store: str | None, confidence: float, **options
 def _check(options: dict[str, Any]) -> None:
     """Raise an error for options that cannot be combined."""
     if options["raw"] and not options["summary"]:
-        raise UserError("--raw goes with --summary")
+        raise UserError("--raw needs --summary")
     asked = [f"--{key}" for key in ("output", "summary") if options[key]]
     if options["output"] and (options["as_json"] or len(asked) > 1):
-        raise UserError("-o writes every interval as CSV: leave --json and --summary out")
+        raise UserError(
+            "-o writes every interval as CSV: do not combine it with --json or --summary"
+        )
 
 
 def _report_targets(study: Study, named: list[Target], options: dict[str, Any]) -> None:

@@ -8,7 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from swarmtest.analysis.bit_counts import Bools, add_rows, add_values, cooccurrence
-from swarmtest.analysis.hit_columns import (
+from swarmtest.analysis.intervals import Floats
+from swarmtest.analysis.propensities import Propensities
+from swarmtest.analysis.role_cells import (
     CountedCells,
     CountedColumns,
     HitBlock,
@@ -17,8 +19,6 @@ from swarmtest.analysis.hit_columns import (
     counted_columns,
     hit_blocks,
 )
-from swarmtest.analysis.intervals import Floats
-from swarmtest.analysis.propensities import Chances
 from swarmtest.analysis.trial_columns import Evidence
 from swarmtest.core.targets import Target
 from swarmtest.roles.roles import RoleTable
@@ -41,7 +41,7 @@ Blocks = Callable[[slice], Iterable[HitBlock]]
 def role_table(
     store: Store,
     evidence: Evidence,
-    chances: Chances,
+    chances: Propensities,
     targets: Sequence[tuple[int, Target]],
     confidence: float,
 ) -> RoleTable:
@@ -50,7 +50,7 @@ def role_table(
     Targets that the same tests hit are counted once.
     """
     ids = np.array([id for id, _ in targets], np.int64)
-    _, first, row = np.unique(evidence.like[ids], return_index=True, return_inverse=True)
+    _, first, row = np.unique(evidence.target_class[ids], return_index=True, return_inverse=True)
     chosen = ids[first]
 
     def blocks(part: slice) -> Iterator[HitBlock]:
@@ -60,7 +60,7 @@ def role_table(
     return count_table(evidence, chances, named, blocks, len(chosen), confidence, row.ravel())
 
 
-def fault_table(evidence: Evidence, chances: Chances, confidence: float) -> RoleTable:
+def fault_table(evidence: Evidence, chances: Propensities, confidence: float) -> RoleTable:
     """Return the roles of all features for all faults."""
     count = len(evidence.fault_ids)
     targets = tuple(evidence.fault_target(number) for number in range(count))
@@ -74,7 +74,7 @@ def fault_table(evidence: Evidence, chances: Chances, confidence: float) -> Role
 
 
 def table_of_hits(
-    evidence: Evidence, chances: Chances, targets: list[Target], hits: Bools, confidence: float
+    evidence: Evidence, chances: Propensities, targets: list[Target], hits: Bools, confidence: float
 ) -> RoleTable:
     """Return the roles of all features for targets with known hits: tests by targets."""
 
@@ -86,7 +86,7 @@ def table_of_hits(
 
 def count_table(
     evidence: Evidence,
-    chances: Chances,
+    chances: Propensities,
     targets: tuple[Target, ...],
     blocks: Blocks,
     rows: int,

@@ -22,7 +22,6 @@ import numpy as np
 import numpy.typing as npt
 
 from swarmtest.analysis.bit_counts import Bools, chunks
-from swarmtest.analysis.cells import INSUFFICIENT, IRRELEVANT, SUPPRESSOR, TRIGGER
 from swarmtest.analysis.intervals import (
     Floats,
     benjamini_hochberg,
@@ -30,7 +29,8 @@ from swarmtest.analysis.intervals import (
     normal_p_value,
     wilson_interval,
 )
-from swarmtest.analysis.propensities import Chances, effective_tests
+from swarmtest.analysis.propensities import Propensities, effective_tests
+from swarmtest.analysis.role_cells import INSUFFICIENT, IRRELEVANT, SUPPRESSOR, TRIGGER
 from swarmtest.analysis.trial_columns import Evidence
 
 _LEAST_VARIANCE = 1.5
@@ -38,7 +38,7 @@ _LEAST_VARIANCE = 1.5
 
 
 @dataclass(frozen=True)
-class Part:
+class ConditionalRole:
     """The role of a feature among the hits with another feature, or among those without it."""
 
     role: str
@@ -55,8 +55,8 @@ class Pair:
 
     feature: str
     other: str
-    with_other: Part
-    without_other: Part
+    with_other: ConditionalRole
+    without_other: ConditionalRole
     p_value: float
     adjusted: float
     either: bool
@@ -65,7 +65,8 @@ class Pair:
     def sentence(self) -> str:
         """Describe the pair in words.
 
-        >>> on, off = Part(TRIGGER, .9, .8, 1, .5, 40), Part(IRRELEVANT, .5, .4, .6, .5, 90)
+        >>> on = ConditionalRole(TRIGGER, .9, .8, 1, .5, 40)
+        >>> off = ConditionalRole(IRRELEVANT, .5, .4, .6, .5, 90)
         >>> Pair("chmod", "sync", on, off, 1e-5, 1e-4, False).sentence()
         'chmod is a trigger with sync; without it, no effect was shown'
         """
@@ -86,7 +87,9 @@ class Pair:
         return {**vars(self), **parts, "sentence": self.sentence()}
 
 
-def pairs(evidence: Evidence, chances: Chances, hit: Bools, confidence: float = 0.95) -> list[Pair]:
+def pairs(
+    evidence: Evidence, chances: Propensities, hit: Bools, confidence: float = 0.95
+) -> list[Pair]:
     """Return the pairs of features that interact for a target, the clearest first."""
     rows = np.flatnonzero(hit)
     hits = _Hits(evidence, chances, rows, evidence.enabled.sizes()[rows] == 1, confidence)
@@ -165,7 +168,7 @@ class _Hits:
     """The tests that hit a target, read by rows or by columns."""
 
     evidence: Evidence
-    chances: Chances
+    chances: Propensities
     rows: npt.NDArray[np.intp]
     single: Bools
     """Tests with one feature; they say nothing about it, as there is no test without it."""
@@ -185,25 +188,25 @@ class _Hits:
         chance[enabled & self.single] = np.nan
         return enabled, chance
 
-    def role_among(self, feature: int, other: int, with_other: bool) -> Part:
+    def role_among(self, feature: int, other: int, with_other: bool) -> ConditionalRole:
         """Return a feature's role among the hits with another one, or among those without it."""
         (inside, chance), (has_other, other_chance) = self.column(feature), self.column(other)
         group = (has_other == with_other) & ~np.isnan(other_chance) & ~np.isnan(chance)
         hits = int(group.sum())
         if not hits:
-            return Part(INSUFFICIENT, 0.0, 0.0, 1.0, float("nan"), 0)
+            return ConditionalRole(INSUFFICIENT, 0.0, 0.0, 1.0, float("nan"), 0)
         containing = int((group & inside).sum())
         base = float(chance[group].mean())
         low, high = wilson_interval(containing, hits, self.confidence)
         enough = hits >= hits_needed(base, self.confidence)
         role = TRIGGER if low > base else SUPPRESSOR if high < base else IRRELEVANT
         role = INSUFFICIENT if role == IRRELEVANT and not enough else role
-        return Part(role, containing / hits, low, high, base, hits)
+        return ConditionalRole(role, containing / hits, low, high, base, hits)
 
 
 def _describe(
     features: tuple[str, ...], hits: _Hits, first: int, second: int
-) -> tuple[str, str, Part, Part, bool] | None:
+) -> tuple[str, str, ConditionalRole, ConditionalRole, bool] | None:
     """Return the pair as a feature whose role depends on the other; None if no role changes."""
     views = []
     for feature, other in ((first, second), (second, first)):

@@ -9,8 +9,9 @@ t*: the share tends to that mean if f does not matter, whatever made the strateg
 often in some tests than in others. A base rate over all tests would make every feature that a
 directed campaign prefers a trigger.
 
-`swarmtest.analysis.cells` computes roles from counts. A role says that a feature matters; an
-`Effect` says how much, in words that need no statistics: "1 test in 8 with it, 1 in 900 without".
+`swarmtest.analysis.role_cells` computes roles from counts. A role says that a feature matters; a
+`FeatureEffect` says how much, in words that need no statistics: "1 test in 8 with it, 1 in 900
+without".
 """
 
 from __future__ import annotations
@@ -24,20 +25,20 @@ import numpy as np
 import numpy.typing as npt
 
 from swarmtest.analysis.bit_counts import Bools
-from swarmtest.analysis.cells import (
+from swarmtest.analysis.intervals import Floats, binomial_p_value, hits_needed, wilson_interval
+from swarmtest.analysis.propensities import Propensities, effective_tests
+from swarmtest.analysis.role_cells import (
     FIXED,
     INSUFFICIENT,
     IRRELEVANT,
     ROLES,
     SUPPRESSOR,
     TRIGGER,
-    Cells,
     Codes,
+    RoleCells,
+    RoleCellSource,
     RoleRows,
-    SomeCells,
 )
-from swarmtest.analysis.intervals import Floats, binomial_p_value, hits_needed, wilson_interval
-from swarmtest.analysis.propensities import Chances, effective_tests
 from swarmtest.analysis.trial_columns import Evidence
 from swarmtest.core.targets import Target
 
@@ -48,9 +49,9 @@ __all__ = [
     "ROLES",
     "SUPPRESSOR",
     "TRIGGER",
-    "Cells",
     "FeatureRole",
     "FeatureShare",
+    "RoleCells",
     "RoleTable",
     "feature_shares",
 ]
@@ -124,7 +125,7 @@ class RoleTable:
     features: tuple[str, ...]
     hits: npt.NDArray[np.int64]
     """How many tests hit each target."""
-    cells: SomeCells
+    cells: RoleCellSource
     confidence: float = 0.95
     row: npt.NDArray[np.intp] | None = None
     """The row of each target in `cells`; None if each target has its own."""
@@ -141,7 +142,7 @@ class RoleTable:
         return np.arange(len(self.targets)) if self.row is None else self.row
 
     @property
-    def counted(self) -> Cells:
+    def counted(self) -> RoleCells:
         """Return the counts for each target."""
         return self.cells.of(self.row_of)
 
@@ -268,10 +269,10 @@ def feature_shares(table: RoleTable, corrected: bool = True) -> list[FeatureShar
 
 
 @dataclass(frozen=True)
-class Rate:
+class HittingRate:
     """An estimated hitting fraction.
 
-    >>> Rate(0.25, 0.1, 0.5).value
+    >>> HittingRate(0.25, 0.1, 0.5).value
     0.25
     """
 
@@ -281,12 +282,12 @@ class Rate:
 
 
 @dataclass(frozen=True)
-class Effect:
+class FeatureEffect:
     """The hitting fraction of a target with a feature and without it; None without such tests."""
 
     feature: str
-    with_it: Rate | None
-    without_it: Rate | None
+    with_it: HittingRate | None
+    without_it: HittingRate | None
 
     def to_json(self) -> dict[str, object]:
         """Return plain data."""
@@ -306,12 +307,12 @@ class Effect:
 
 def effects(
     evidence: Evidence,
-    chances: Chances,
+    chances: Propensities,
     hit: Bools,
     known: Bools,
     alone: Bools,
     confidence: float = 0.95,
-) -> list[Effect]:
+) -> list[FeatureEffect]:
     """Return what each feature does to the hitting fraction of a target.
 
     `known` marks the tests whose hits are known. `alone` marks the features whose tests without any
@@ -329,14 +330,14 @@ def effects(
             weight = 1 / odds[side]
             tests = effective_tests(evidence.clusters[side], weight)
             rates.append(_rate(hit[side], weight, tests / chances.same_seed, confidence))
-        result.append(Effect(feature, *rates))
+        result.append(FeatureEffect(feature, *rates))
     return result
 
 
-def _rate(hit: Bools, weight: Floats, tests: float, confidence: float) -> Rate | None:
+def _rate(hit: Bools, weight: Floats, tests: float, confidence: float) -> HittingRate | None:
     """Return the weighted share of hits, with the interval of as many independent tests."""
     if not len(hit):
         return None
     value = float((weight * hit).sum() / weight.sum())
     low, high = wilson_interval(value * tests, tests, confidence)
-    return Rate(value, low, high)
+    return HittingRate(value, low, high)

@@ -8,17 +8,16 @@ from functools import cached_property
 import numpy as np
 
 from swarmtest.analysis.bit_counts import Bools
-from swarmtest.analysis.cells import IRRELEVANT
-from swarmtest.analysis.hit_columns import hit_blocks
 from swarmtest.analysis.intervals import normal_quantile
-from swarmtest.analysis.propensities import Chances, chances
+from swarmtest.analysis.propensities import Propensities, propensities_of
+from swarmtest.analysis.role_cells import IRRELEVANT, hit_blocks
 from swarmtest.analysis.trial_columns import Evidence, changed_between, read_evidence
 from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.core.targets import Target
-from swarmtest.roles.amounts import Amount, alike, amounts
+from swarmtest.roles.amounts import Amount, amounts, group_by_features
 from swarmtest.roles.counting import fault_table, role_table, table_of_hits
 from swarmtest.roles.pairs import Pair, pairs
-from swarmtest.roles.roles import Effect, FeatureRole, RoleTable, effects
+from swarmtest.roles.roles import FeatureEffect, FeatureRole, RoleTable, effects
 from swarmtest.store.interface import Store
 
 
@@ -49,7 +48,7 @@ class Study:
         self.store = store
         self.confidence = confidence
         self.evidence: Evidence = read_evidence(store, campaigns)
-        self.chances: Chances = chances(self.evidence)
+        self.chances: Propensities = propensities_of(self.evidence)
         self._hits: dict[Target, Bools] = {}
         self._tables: dict[Target, RoleTable] = {}
 
@@ -69,7 +68,7 @@ class Study:
             why = "all features were always on" if always else "no feature was left to chance"
             names = ", ".join(map(str, evidence.campaigns))
             raise UserError(
-                f"campaign {names}: {why}, so there are no triggers or suppressors to tell: run a "
+                f"campaign {names}: {why}, so triggers and suppressors cannot be found: run a "
                 "swarm (`--strategy coin` or `layered`), or name one target to see whether more "
                 "of a feature matters"
             )
@@ -131,7 +130,7 @@ class Study:
         relevant = {role.feature for role in self.roles(target) if role.role != IRRELEVANT}
         relevant |= {name for pair in self.pairs(target) for name in (pair.feature, pair.other)}
         numbers = [i for i, name in enumerate(self.evidence.features) if name in relevant]
-        strata = alike(self.evidence, numbers)
+        strata = group_by_features(self.evidence, numbers)
         return amounts(
             self.evidence, strata, self.hit(target), self._known_tests(target), self.confidence
         )
@@ -142,7 +141,7 @@ class Study:
         table = table_of_hits(self.evidence, self.chances, [one], either, self.confidence)
         return table.of(0)
 
-    def effects(self, target: Target) -> list[Effect]:
+    def effects(self, target: Target) -> list[FeatureEffect]:
         """Return the hitting fraction with each feature, and without it."""
         table, row = self._row(target)
         hit, known, alone = self.hit(target), self._known_tests(target), table.counts_alone(row)
@@ -183,7 +182,7 @@ class Study:
     def _known_tests(self, target: Target) -> Bools:
         """Return the tests that are known to have hit the target or not; for a fault, all."""
         everything = np.ones(self.evidence.n, bool)
-        return everything if target.kind == "fault" else self.evidence.known
+        return everything if target.kind == "fault" else self.evidence.hits_known
 
     def _id(self, target: Target) -> int:
         return next(id for id, candidate in self.targets.items() if candidate == target)

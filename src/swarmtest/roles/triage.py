@@ -24,8 +24,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from swarmtest.analysis.bit_counts import Bools
-from swarmtest.analysis.cells import INSUFFICIENT, SUPPRESSOR, TRIGGER
 from swarmtest.analysis.intervals import benjamini_hochberg, normal_p_value, wilson_interval
+from swarmtest.analysis.role_cells import INSUFFICIENT, SUPPRESSOR, TRIGGER
 from swarmtest.core.constraints import Constraint
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Target
@@ -82,7 +82,7 @@ class TriagedFault:
 
 
 @dataclass(frozen=True)
-class Relation:
+class FaultRelation:
     """Two faults that may be one bug."""
 
     one: Target
@@ -93,7 +93,7 @@ class Relation:
     def sentence(self) -> str:
         """Describe the relation in words.
 
-        >>> Relation(Target("fault", "a1"), Target("fault", "b2"), ("sync",)).sentence()
+        >>> FaultRelation(Target("fault", "a1"), Target("fault", "b2"), ("sync",)).sentence()
         'b2 needs all that a1 needs, and sync: perhaps the same bug, seen through sync'
         """
         one, other = self.one.name, self.other.name
@@ -111,7 +111,7 @@ class Triage:
     """All faults of a study in the order in which to look at them, and how they are related."""
 
     faults: tuple[TriagedFault, ...]
-    relations: tuple[Relation, ...]
+    relations: tuple[FaultRelation, ...]
 
 
 def triage(study: Study) -> Triage:
@@ -160,9 +160,9 @@ def _relation(
     other: Target,
     other_roles: list[FeatureRole],
     rate: float,
-) -> Relation | None:
+) -> FaultRelation | None:
     if not _are_distinguished(one_roles, other_roles, rate):
-        return Relation(one, other)
+        return FaultRelation(one, other)
     first, second = _needed(one_roles, rate), _needed(other_roles, rate)
     if not (first and second and (first < second or second < first)):
         return None
@@ -173,7 +173,7 @@ def _relation(
     if any(r.feature in beyond and abs(r.share - r.base) > _PASSIVE for r in either):
         return None
     fewer, more = (one, other) if first < second else (other, one)
-    return Relation(fewer, more, tuple(sorted(beyond)))
+    return FaultRelation(fewer, more, tuple(sorted(beyond)))
 
 
 def _needed(roles: list[FeatureRole], rate: float) -> set[str]:
@@ -235,7 +235,23 @@ class CommonFeatures:
 
 
 def common_features(study: Study, fault: Target) -> CommonFeatures | None:
-    """Return what nearly all tests of a fault, but not the others, share; None if nothing."""
+    """Return what nearly all tests of a fault, but not the others, share; None if nothing.
+
+    >>> from swarmtest import Campaign, Machine, action, open_store
+    >>> class Tower(Machine):
+    ...     def start(self): self.height = 0
+    ...     @action
+    ...     def build(self): self.height += 1; assert self.height < 40
+    ...     @action
+    ...     def raze(self): self.height = 0
+    ...     @action
+    ...     def look(self): pass
+    >>> store = open_store(":memory:")
+    >>> outcome = Campaign(Tower, "coin", 100, store=store, workers=0).run()
+    >>> study = Study(store, [outcome.campaign])
+    >>> print(common_features(study, study.find("fault")))
+    build without raze
+    """
     rate = 1 - study.confidence
     literals = {
         (role.feature, role.role == TRIGGER): i

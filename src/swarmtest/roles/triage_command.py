@@ -6,6 +6,7 @@ import shlex
 
 import click
 
+from swarmtest.core.formatting import plural
 from swarmtest.roles.study import Study
 from swarmtest.roles.triage import Triage, TriagedFault
 from swarmtest.roles.triage import triage as triaged
@@ -17,7 +18,7 @@ from swarmtest.ui.options import (
     screen_width,
     store_option,
 )
-from swarmtest.ui.terminal.tables import command_text, lines_of, plural, table
+from swarmtest.ui.terminal.tables import command_text, lines_of, table
 from swarmtest.ui.terminal.text import json_text, one_line
 
 _HEAD = ("fault", "tests", "one in", "signature")
@@ -59,18 +60,19 @@ def _features(fault: TriagedFault) -> str:
 
 @click.command()
 @campaigns_argument
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @confidence_option
 @store_option
 def triage(campaigns: list[int], as_json: bool, confidence: float, store: str | None) -> None:
-    """Order the faults, and tell which may be one bug, or two.
+    """Sort the faults, and show which of them may be the same bug, or two bugs.
 
-    CAMPAIGN is a number, the newest one if left out; several of the same subject are taken
-    together. Faults whose triggers are known come first, and rare ones before frequent ones.
+    CAMPAIGN is a number; the default is the newest campaign. Several campaigns of the same subject
+    are analysed together. Faults whose triggers are known come first, and rare ones before frequent
+    ones.
 
     \b
-    swarmtest triage            the newest campaign
-    swarmtest run stack.py --avoid known   go on, keeping what is known out
+    swarmtest triage                       the newest campaign
+    swarmtest run stack.py --avoid known   continue without the triggers of known faults
     """
     opened = existing_store(store)
     study = Study(opened, campaigns or [latest_campaign(opened, None)], confidence)
@@ -91,4 +93,4 @@ def triage(campaigns: list[int], as_json: bool, confidence: float, store: str | 
     record = opened.campaign(study.evidence.campaigns[0])
     if any(fault.combination for fault in result.faults) and record.options.get("subject"):
         words = f"run {shlex.quote(record.subject)} --avoid known"
-        click.echo(f"\ngo on without them: {command_text(words, opened.url)}")
+        click.echo(f"\ncontinue without them: {command_text(words, opened.url)}")

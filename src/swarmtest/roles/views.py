@@ -8,25 +8,32 @@ from typing import Any
 
 import numpy as np
 
-from swarmtest.analysis.cells import (
+from swarmtest.analysis.role_cells import (
     FIXED,
     INSUFFICIENT,
     IRRELEVANT,
     ROLES,
     SUPPRESSOR,
     TRIGGER,
-    Cells,
+    RoleCells,
 )
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import counted, format_percent, percent_interval, plural, words_for
 from swarmtest.core.targets import Target
-from swarmtest.growth.verdict import counted, words_for
 from swarmtest.roles.amounts import Amount
-from swarmtest.roles.pairs import Pair, Part
-from swarmtest.roles.roles import MARKS, Effect, FeatureRole, FeatureShare, Rate, RoleTable
+from swarmtest.roles.pairs import ConditionalRole, Pair
+from swarmtest.roles.roles import (
+    MARKS,
+    FeatureEffect,
+    FeatureRole,
+    FeatureShare,
+    HittingRate,
+    RoleTable,
+)
 from swarmtest.roles.study import Study
 from swarmtest.store.interface import Store
-from swarmtest.ui.terminal.tables import lines_of, plural, table
-from swarmtest.ui.terminal.text import can_show, one_line, short_percent
+from swarmtest.ui.terminal.tables import lines_of, table
+from swarmtest.ui.terminal.text import can_show, one_line
 
 # Columns of a bar: one for every 2.5%, fewer on narrow terminals.
 _BAR, _SHORTEST_BAR = 41, 11
@@ -96,8 +103,9 @@ def _word(role: FeatureRole, rate: float) -> str:
 
 def _figures(role: FeatureRole) -> str:
     return (
-        f"{role.share:.0%} of {_count(role.hits)} ({role.low:.0%} to {role.high:.0%}), "
-        f"chance {role.base:.0%}"
+        f"{format_percent(role.share, 0)} of {_count(role.hits)} "
+        f"({percent_interval(role.low, role.high, 0)}), "
+        f"chance {format_percent(role.base, 0)}"
     )
 
 
@@ -151,8 +159,9 @@ def amount_lines(amounts: Sequence[Amount], rate: float) -> list[str]:
             more = "more" if item.role == TRIGGER else "less"
             mark = "" if item.is_discovery(rate) else "?"
             lines.append(
-                f"{item.feature:{width}}  {more + mark:5}  {item.share_in_hits:.0%} of the steps, "
-                f"{item.share_in_others:.0%} otherwise; a tenth more: "
+                f"{item.feature:{width}}  {more + mark:5}  "
+                f"{format_percent(item.share_in_hits, 0)} of the steps, "
+                f"{format_percent(item.share_in_others, 0)} otherwise; a tenth more: "
                 f"{100 * item.effect:+.0f} points ({100 * item.low:+.0f} to "
                 f"{100 * item.high:+.0f})"
             )
@@ -171,11 +180,12 @@ def pair_lines(pairs: Sequence[Pair]) -> list[str]:
     ] or ["no interplay of two features that could be shown"]
 
 
-def _part(part: Part) -> str:
-    return f"{part.share:.0%} of {part.hits} hits ({part.low:.0%} to {part.high:.0%})"
+def _part(part: ConditionalRole) -> str:
+    interval = percent_interval(part.low, part.high, 0)
+    return f"{format_percent(part.share, 0)} of {part.hits} hits ({interval})"
 
 
-def effect_lines(effects: Sequence[Effect], roles: Sequence[FeatureRole]) -> list[str]:
+def effect_lines(effects: Sequence[FeatureEffect], roles: Sequence[FeatureRole]) -> list[str]:
     """Return how often tests hit with and without each feature that has a role."""
     named = [r.feature for r in in_order(roles) if r.role in (TRIGGER, SUPPRESSOR)]
     by_name = {effect.feature: effect for effect in effects}
@@ -187,12 +197,12 @@ def effect_lines(effects: Sequence[Effect], roles: Sequence[FeatureRole]) -> lis
     ]
 
 
-def _rate(rate: Rate | None) -> str:
+def _rate(rate: HittingRate | None) -> str:
     if rate is None:
         return "no test"
     if rate.value == 0:
-        return f"none (at most {short_percent(rate.high)})"
-    value, low, high = map(short_percent, (rate.value, rate.low, rate.high))
+        return f"none (at most {format_percent(rate.high)})"
+    value, low, high = map(format_percent, (rate.value, rate.low, rate.high))
     return f"{value} of tests ({low} to {high})"
 
 
@@ -300,7 +310,7 @@ class RoleGroups:
             self.hits[identity] = self.entries[number][0]
 
     def _add_entry(
-        self, table: RoleTable, cells: Cells, discovered: Any, row: int, hits: int
+        self, table: RoleTable, cells: RoleCells, discovered: Any, row: int, hits: int
     ) -> None:
         adjusted = table.rows.adjusted_of(row)
         low, high = cells.interval(table.confidence)
@@ -349,7 +359,12 @@ def share_table(shares: Sequence[FeatureShare], kind: str) -> str:
     by_trigger = sorted(shares, key=lambda s: (-s.trigger, s.feature))
     by_suppressor = sorted(shares, key=lambda s: (-s.suppressor, s.feature))
     rows = [
-        (a.feature, f"{a.trigger:.0%}", b.feature, f"{b.suppressor:.0%}")
+        (
+            a.feature,
+            format_percent(a.trigger, 0),
+            b.feature,
+            format_percent(b.suppressor, 0),
+        )
         for a, b in zip(by_trigger, by_suppressor, strict=True)
     ]
     targets = max((s.targets for s in shares), default=0)

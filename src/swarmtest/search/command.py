@@ -17,6 +17,7 @@ import click
 from swarmtest.campaign.budget import Budget, parse_seconds
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import plural
 from swarmtest.core.result import Result, Verdict
 from swarmtest.core.sampling import Proposal
 from swarmtest.processes.fork_pool import run_isolated
@@ -59,7 +60,6 @@ from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord, FaultRecord
 from swarmtest.ui.options import existing_store, latest_campaign, store_option
 from swarmtest.ui.run_options import parse_budget, parse_seed
-from swarmtest.ui.terminal.tables import plural
 from swarmtest.ui.terminal.text import json_text
 
 # Options.
@@ -118,17 +118,17 @@ def limits_of(options: dict[str, Any]) -> dict[str, Any]:
 @click.group(invoke_without_command=True)
 @click.pass_context
 def search(context: click.Context) -> None:
-    """Search a space of test settings: which threads, which noise, which options find most.
+    """Search a space of test settings for those that find most.
 
-    A space has dimensions, of which exactly one names the test; an engine proposes points, the test
-    runs there, and what it reached and measured is kept.
+    A space has dimensions, and one of them names the test. An engine proposes points, the test runs
+    at each point, and what it reached and measured is stored.
 
     \b
     swarmtest search run airlines.toml --engine climb --points 300
     swarmtest search correlate            which settings matter
     swarmtest search roles                which settings trigger or suppress a fault
     swarmtest search best-sequence        which few settings together reach everything
-    swarmtest search compare 1 -e climb -e random   engines on what is recorded
+    swarmtest search compare 1 -e climb -e random   compare engines on recorded results
     swarmtest search plot 1 -o space.svg  the whole space in a picture
     """
     if context.invoked_subcommand is None:
@@ -166,23 +166,23 @@ def search(context: click.Context) -> None:
     default=1,
     show_default=True,
     metavar="N",
-    help="Visit N points at a time, each in a process of its own.",
+    help="Visit N points at a time, each in its own process.",
 )
 @click.option("--resume", type=int, metavar="CAMPAIGN", help="Continue a search that stopped.")
 @store_option
 @json_option
-@click.option("-q", "--quiet", is_flag=True, help="Show only the result, no progress.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only the result, no progress.")
 def run(space: str, **options: Any) -> int:
     """Search a space that a TOML file or a Python object describes.
 
     \b
     swarmtest search run airlines.toml                          all points, in random order
-    swarmtest search run airlines.toml -e climb --time 10m      uphill, with restarts
+    swarmtest search run airlines.toml -e climb --time 10m      hill climbing, with restarts
     swarmtest search run airlines.py::space -e optuna:sampler=tpe --fitness failed -n 200
     swarmtest search run airlines.toml --fitness hits,-seconds -e optuna:sampler=nsga2
     swarmtest search run airlines.toml --resume 3               after Ctrl-C
 
-    Exit status 1 if a test failed.
+    Exit status: 0 no fault, 1 faults found.
     """
     file = load_space(space)
     if options["resume"] is not None and options["repeats"] != 1:
@@ -266,9 +266,9 @@ def _outcome_data(outcome: SearchOutcome) -> dict[str, Any]:
 @store_option
 @json_option
 def replay(campaign: int | None, store: str | None, **options: Any) -> int:
-    """Search a recorded exploration: no test runs, and results are there at once.
+    """Search a recorded exploration again with another engine, without running tests.
 
-    The search is kept as a campaign of its own.
+    The search is stored as a campaign. CAMPAIGN is a number; by default, the newest.
 
     \b
     swarmtest search replay 1 --engine climb:restarts=0
@@ -296,7 +296,7 @@ def replay(campaign: int | None, store: str | None, **options: Any) -> int:
     "engines",
     multiple=True,
     metavar="NAME[:KEY=VALUE,...]",
-    help="May be repeated.  [default: climb, random]",
+    help="An engine to compare. May be repeated.  [default: climb, random]",
 )
 @fitness_option("hits")
 @click.option("-n", "--points", type=int, metavar="N", help="Each search ends after N points.")
@@ -312,7 +312,7 @@ def replay(campaign: int | None, store: str | None, **options: Any) -> int:
 @store_option
 @json_option
 def compare(campaign: int | None, store: str | None, **options: Any) -> int:
-    """Compare engines fairly: each searches the same recorded exploration, many times.
+    """Compare engines: each searches the same recorded exploration, many times.
 
     \b
     swarmtest search compare 1 -e climb:restarts=0 -e random --points 300

@@ -54,7 +54,8 @@ def repeat_search(
 ) -> list[SearchOutcome]:
     """Run a search for each of `repeats` seeds; `make` returns the search of a seed.
 
-    >>> from swarmtest import Integer, SearchSpace, Test
+    >>> from swarmtest import Integer, Test
+    >>> from swarmtest.search import SearchSpace
     >>> space = SearchSpace([Integer("n", 1, 99), Test("test", ["f"])], {"f": lambda n: {"x": n}})
     >>> def make(seed): return Search(space, points=9, fitness="x", seed=seed, store=":memory:")
     >>> outcomes = repeat_search(make, 3)
@@ -107,7 +108,8 @@ def replay_space(exploration: Exploration) -> SearchSpace:
 
     Points that were not explored are forbidden.
 
-    >>> from swarmtest import Search, open_store
+    >>> from swarmtest import open_store
+    >>> from swarmtest.search import Search
     >>> space = SearchSpace([Test("test", ["f"])], {"f": lambda: {"size": 3}})
     >>> with open_store(":memory:") as store:
     ...     outcome = Search(space, "sequential", store=store).run()
@@ -214,7 +216,8 @@ def compare_engines(
 
     A search ends after `points`, or when its engine has nothing left to propose.
 
-    >>> from swarmtest import Integer, Search, open_store
+    >>> from swarmtest import Integer, open_store
+    >>> from swarmtest.search import Search
     >>> def hill(x): return {"height": -abs(x - 40)}
     >>> space = SearchSpace([Integer("x", 0, 99), Test("test", ["hill"])], {"hill": hill})
     >>> with open_store(":memory:") as store:

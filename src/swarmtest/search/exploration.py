@@ -61,7 +61,8 @@ class RecordedRun:
 class Exploration:
     """What a search found out about a space; campaigns over the same space are read as one.
 
-    >>> from swarmtest import Integer, Search, SearchSpace, Test, open_store
+    >>> from swarmtest import Integer, Test, open_store
+    >>> from swarmtest.search import Search, SearchSpace
     >>> def sell(threads): return {"sold": 150 + threads // 3, "hits": [f"t{threads}"]}
     >>> space = SearchSpace([Integer("threads", 1, 4), Test("test", ["sell"])], {"sell": sell})
     >>> with open_store(":memory:") as store:
@@ -404,7 +405,8 @@ class PointSequence:
 def best_sequence(exploration: Exploration, most: int | None = None) -> PointSequence:
     """Return the greedy sequence, until everything is reached or `most` points are taken.
 
-    >>> from swarmtest import Integer, Search, SearchSpace, Test, open_store
+    >>> from swarmtest import Integer, Test, open_store
+    >>> from swarmtest.search import Search, SearchSpace
     >>> def sell(n): return {"hits": ["common"] + ["a"] * (n > 2) + ["b"] * (n == 1)}
     >>> space = SearchSpace([Integer("n", 1, 4), Test("test", ["sell"])], {"sell": sell})
     >>> with open_store(":memory:") as store:

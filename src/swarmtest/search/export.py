@@ -43,7 +43,8 @@ class CollapsedSpace:
 def collapsed(exploration: Exploration, measure: str, by: Sequence[str] = ()) -> CollapsedSpace:
     """Return an exploration along one line; `by` names the dimensions that change slowest.
 
-    >>> from swarmtest import Choice, Integer, Search, SearchSpace, Test, open_store
+    >>> from swarmtest import Choice, Integer, Test, open_store
+    >>> from swarmtest.search import Search, SearchSpace
     >>> def sell(n, kind): return {"sold": n + 100 * (kind == "b")}
     >>> dimensions = [Integer("n", 1, 5), Choice("kind", ["a", "b"]), Test("test", ["sell"])]
     >>> with open_store(":memory:") as store:
@@ -78,7 +79,8 @@ def export_exploration(
     long it took, and what it reached and measured. ``gnuplot`` has a row per point, in the order of
     `collapsed`, with an empty line where the most important dimension changes.
 
-    >>> from swarmtest import Integer, Search, SearchSpace, Test, open_store
+    >>> from swarmtest import Integer, Test, open_store
+    >>> from swarmtest.search import Search, SearchSpace
     >>> space = SearchSpace([Integer("n", 1, 3), Test("test", ["f"])], {"f": lambda n: {"x": n}})
     >>> with open_store(":memory:") as store:
     ...     outcome = Search(space, "sequential", store=store).run()

@@ -25,7 +25,7 @@ from swarmtest.search.stopping import (
     WhenFailed,
     WhenSaturated,
 )
-from swarmtest.subjects.command.toml_reader import Section, TomlFile
+from swarmtest.subjects.command.toml_reader import TomlFile, TomlSection
 
 _KEYS = {
     "flag": ("default",),
@@ -89,7 +89,7 @@ def read_space(path: Path) -> SpaceFile:
     return SpaceFile(space, options, coverage)
 
 
-def _read_dimension(listed: Section, name: str, tests: dict[str, Executor]) -> Dimension:
+def _read_dimension(listed: TomlSection, name: str, tests: dict[str, Executor]) -> Dimension:
     section = listed.section(name)
     kind = section.one_of("kind", list(_KEYS), "")
     if not kind:
@@ -109,7 +109,9 @@ def _read_dimension(listed: Section, name: str, tests: dict[str, Executor]) -> D
         ) from None
 
 
-def _test_values(section: Section, data: dict[str, Any], tests: dict[str, Executor]) -> list[Any]:
+def _test_values(
+    section: TomlSection, data: dict[str, Any], tests: dict[str, Executor]
+) -> list[Any]:
     """Return the values of a test dimension: those listed, and those that pytest collects."""
     values = list(data.get("values", ()))
     places = section.texts("pytest")
@@ -120,7 +122,7 @@ def _test_values(section: Section, data: dict[str, Any], tests: dict[str, Execut
     return values
 
 
-def _read_coverage(section: Section, beside: Path) -> Coverage | None:
+def _read_coverage(section: TomlSection, beside: Path) -> Coverage | None:
     """Install coverage before the first test is imported, if the file asks for it."""
     if not section.names():
         return None
@@ -129,7 +131,9 @@ def _read_coverage(section: Section, beside: Path) -> Coverage | None:
     return Coverage(CoverageOptions(kinds, cover, beside=str(beside.resolve()))).install()
 
 
-def _read_tests(section: Section, beside: Path, coverage: Coverage | None) -> dict[str, Executor]:
+def _read_tests(
+    section: TomlSection, beside: Path, coverage: Coverage | None
+) -> dict[str, Executor]:
     tests: dict[str, Executor] = {}
     for name in section.names():
         inner = section.section(name)
@@ -138,7 +142,9 @@ def _read_tests(section: Section, beside: Path, coverage: Coverage | None) -> di
     return tests
 
 
-def _read_test(section: Section, name: str, beside: Path, coverage: Coverage | None) -> Executor:
+def _read_test(
+    section: TomlSection, name: str, beside: Path, coverage: Coverage | None
+) -> Executor:
     seconds = section.number("seconds", 0.0) or None
     kinds = [key for key in ("run", "command", "pytest") if key in section]
     if len(kinds) != 1:
@@ -167,7 +173,7 @@ def _placed(reference: str, beside: Path) -> str:
     return reference
 
 
-def _read_checkers(section: Section) -> list[IterationChecker]:
+def _read_checkers(section: TomlSection) -> list[IterationChecker]:
     """Read when repetition ends: ``repeat = { runs = 20, saturation = { last = 10 } }``."""
     repeat = section.section("repeat")
     checkers: list[IterationChecker] = []
@@ -188,7 +194,7 @@ def _read_checkers(section: Section) -> list[IterationChecker]:
     return checkers
 
 
-def _read_search(section: Section) -> dict[str, Any]:
+def _read_search(section: TomlSection) -> dict[str, Any]:
     arguments: dict[str, Any] = {}
     for key in ("engine", "fitness", "before", "after", "combine", "keep"):
         if key in section:

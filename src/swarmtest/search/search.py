@@ -69,7 +69,8 @@ class Search:
     If a test is repeated, all results are stored, unless `keep` is ``combined``. The engine gets
     one result, combined as `combine` says: ``cumulated``, ``best``, ``worst`` or a function.
 
-    >>> from swarmtest import Integer, SearchSpace, Test
+    >>> from swarmtest import Integer, Test
+    >>> from swarmtest.search import SearchSpace
     >>> def sell(threads): return {"sold": 150 + threads // 3}
     >>> space = SearchSpace([Integer("threads", 1, 4), Test("test", ["sell"])], {"sell": sell})
     >>> outcome = Search(space, "random", fitness="sold", store=":memory:").run()

@@ -41,7 +41,7 @@ def campaign_argument(command: Command) -> Command:
 
 def json_option(command: Command) -> Command:
     """Add ``--json``."""
-    return click.option("--json", "as_json", is_flag=True, help="As JSON.")(command)
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
 
 
 def load_exploration(campaign: int | None, store: str | None, kind: str = "") -> Exploration:
@@ -75,14 +75,14 @@ def title_of(exploration: Exploration) -> str:
     default=100,
     show_default=True,
     metavar="K",
-    help="Compare with K random orders; 0 for none.",
+    help="Compare with K random orders; 0 compares with none.",
 )
 @store_option
 @json_option
 def best_sequence_of(campaign: int | None, store: str | None, **options: Any) -> int:
-    """Which few points together reach everything that all points reached.
+    """Show a few points that together reach everything that all points reached.
 
-    Each point adds most to those before it (greedy).
+    Each point is the one that adds most to those before it (greedy).
 
     \b
     swarmtest search best-sequence 1
@@ -119,7 +119,7 @@ def best_sequence_of(campaign: int | None, store: str | None, **options: Any) ->
 @store_option
 @json_option
 def correlate(campaign: int | None, store: str | None, **options: Any) -> int:
-    """How much each dimension has to do with each measure.
+    """Show how strongly each dimension is related to each measure.
 
     \b
     swarmtest search correlate
@@ -146,9 +146,9 @@ def correlate(campaign: int | None, store: str | None, **options: Any) -> int:
 @store_option
 @json_option
 def roles(campaign: int | None, store: str | None, **options: Any) -> int:
-    """Which values of which dimensions trigger or suppress a fault.
+    """Show which values of which dimensions trigger or suppress a fault.
 
-    Of the points that show it, the share with a value, against what chance would give.
+    For each value: the share of the points with the fault that have it, and the share by chance.
 
     \b
     swarmtest search roles 1
@@ -181,7 +181,8 @@ def roles(campaign: int | None, store: str | None, **options: Any) -> int:
     "--by",
     default="",
     metavar="NAME,...",
-    help="Dimensions that change slowest.  [default: those that explain most]",
+    help="The dimensions that change most slowly along the line.  [default: those that "
+    "explain most]",
 )
 @click.option(
     "--growth",
@@ -206,10 +207,10 @@ def roles(campaign: int | None, store: str | None, **options: Any) -> int:
 )
 @store_option
 def plot(campaign: int | None, store: str | None, output: str | None, **options: Any) -> int:
-    """A picture of an explored space: all its dimensions along one line.
+    """Draw an explored space: all its dimensions along one line.
 
-    Points are ordered by the dimension that explains most, then by the next: what matters shows as
-    hills.
+    Points are ordered by the dimension that explains most, then by the next, so that dimensions
+    that matter show as hills.
 
     \b
     swarmtest search plot 1
@@ -275,9 +276,15 @@ def _write(output: str, content: str) -> None:
     "--format",
     "kind",
     type=click.Choice(list(FORMATS)),
-    help="[default: by the file's name: .csv, .parquet, .dat for gnuplot]",
+    help="Format of the file.  [default: by the file's name: .csv, .parquet, .dat for gnuplot]",
 )
-@click.option("-o", "--output", metavar="FILE", default="-", help="[default: standard output]")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    default="-",
+    help="The file to write.  [default: standard output]",
+)
 @click.option("--measure", default="", metavar="NAME", help="For gnuplot: only this measure.")
 @store_option
 def export(

@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from swarmtest.analysis.cells import INSUFFICIENT, IRRELEVANT, SUPPRESSOR, TRIGGER
 from swarmtest.analysis.intervals import (
     benjamini_hochberg,
     binomial_p_value,
@@ -29,6 +28,7 @@ from swarmtest.analysis.intervals import (
     wilson_interval,
 )
 from swarmtest.analysis.rank_tests import midranks
+from swarmtest.analysis.role_cells import INSUFFICIENT, IRRELEVANT, SUPPRESSOR, TRIGGER
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.dimensions import Dimension
 from swarmtest.core.errors import UserError, did_you_mean
@@ -75,7 +75,8 @@ def correlations(
 ) -> list[Correlation]:
     """Return the correlation of each dimension with each measure, the strongest first per measure.
 
-    >>> from swarmtest import Choice, Integer, Search, SearchSpace, Test, open_store
+    >>> from swarmtest import Choice, Integer, Test, open_store
+    >>> from swarmtest.search import Search, SearchSpace
     >>> def sell(n, kind): return {"sold": n}
     >>> dimensions = [Integer("n", 1, 9), Choice("kind", ["a", "b"]), Test("test", ["sell"])]
     >>> with open_store(":memory:") as store:
@@ -190,7 +191,8 @@ class ValueRole:
 def value_roles(exploration: Exploration, targets: Sequence[str] = ()) -> list[ValueRole]:
     """Return the roles of all values for all faults, or for targets by name (``pair:read|write``).
 
-    >>> from swarmtest import Choice, Integer, Search, SearchSpace, Test, open_store
+    >>> from swarmtest import Choice, Integer, Test, open_store
+    >>> from swarmtest.search import Search, SearchSpace
     >>> def sell(noise, n):
     ...     assert noise != "sleep", "oversold"
     >>> dimensions = [Choice("noise", ["none", "sleep"]), Integer("n", 1, 20), Test("test", ["t"])]
@@ -306,7 +308,7 @@ def groups_of(dimension: Dimension, digits: Sequence[int]) -> Groups:
     return Groups(bins, tuple(labels), places)
 
 
-# Chances of values, given the rest of a point.
+# Propensities of values, given the rest of a point.
 #
 # If points are forbidden, the dimensions are not independent: a value may be rare overall and yet
 # the only one that is allowed beside the others. So the chances are computed point by point.

@@ -6,23 +6,17 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from swarmtest.analysis.cells import INSUFFICIENT, SUPPRESSOR, TRIGGER
+from swarmtest.analysis.role_cells import INSUFFICIENT, SUPPRESSOR, TRIGGER
 from swarmtest.core.configuration import Configuration
+from swarmtest.core.formatting import format_percent, number, p_value, plural
 from swarmtest.search.engine_comparison import EngineSummary, SearchSummary
 from swarmtest.search.exploration import PointSequence
 from swarmtest.search.export import CollapsedSpace
 from swarmtest.search.search import SearchOutcome
 from swarmtest.search.stopping import SearchProgress
 from swarmtest.search.value_statistics import Correlation, ValueRole
-from swarmtest.ui.terminal.tables import command_text, plural, table
-from swarmtest.ui.terminal.text import (
-    can_show,
-    kind_and_signature,
-    number,
-    one_line,
-    p_value,
-    short_percent,
-)
+from swarmtest.ui.terminal.tables import command_text, table
+from swarmtest.ui.terminal.text import can_show, kind_and_signature, one_line
 
 _SURE = 0.05
 _WIDTH, _HEIGHT = 72, 8
@@ -40,7 +34,7 @@ def format_number(value: float) -> str:
         return str(value)
     if 0 < abs(value) < 0.1:
         return f"{value:.2g}"
-    return f"-{number(-value)}" if value < 0 else number(value)
+    return number(value)
 
 
 def point_text(values: dict[str, Any]) -> str:
@@ -118,8 +112,8 @@ def comparison_text(summaries: Sequence[EngineSummary], title: str) -> str:
             (
                 summary.engine,
                 number(summary.mean_points),
-                f"{short_percent(summary.found / len(summary.replays))} "
-                f"[{short_percent(low)}, {short_percent(high)}]",
+                f"{format_percent(summary.found / len(summary.replays))} "
+                f"[{format_percent(low)}, {format_percent(high)}]",
                 "-" if after is None else number(after),
                 format_number(summary.mean_best),
                 format_number(summary.optimum),
@@ -196,7 +190,7 @@ def _correlation_row(correlation: Correlation) -> tuple[str, ...]:
     ]
     return (
         correlation.dimension,
-        short_percent(correlation.explained),
+        format_percent(correlation.explained),
         "-" if correlation.rank is None else f"{correlation.rank:+.2f}",
         p_value(correlation.adjusted) + star,
         ", ".join(shown),
@@ -274,9 +268,9 @@ def value_roles_text(all_roles: Sequence[ValueRole], title: str) -> str:
             (
                 f"{item.dimension}={point_text({'': item.value})[1:]}",
                 item.role,
-                f"{short_percent(item.share)} "
-                f"[{short_percent(item.low)}, {short_percent(item.high)}]",
-                short_percent(item.base),
+                f"{format_percent(item.share)} "
+                f"[{format_percent(item.low)}, {format_percent(item.high)}]",
+                format_percent(item.base),
                 p_value(item.adjusted),
             )
             for item in sorted(shown, key=lambda item: (item.role != TRIGGER, item.adjusted))

@@ -18,6 +18,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple, NoReturn
 
 from swarmtest.core.errors import UserError
+from swarmtest.core.strategy_names import current_strategy_text
 from swarmtest.core.targets import Source, Target
 from swarmtest.store.interface import TOTALS, Store, no_campaign, no_trial
 from swarmtest.store.records import (
@@ -165,6 +166,7 @@ def campaign_of(row: Sequence[Any]) -> CampaignRecord:
     record = CampaignRecord(*row)  # seed, space and options still as text
     return replace(
         record,
+        strategy=current_strategy_text(record.strategy),
         seed=int(record.seed),
         space=json.loads(str(record.space)),
         options=json.loads(str(record.options)),

@@ -1,31 +1,11 @@
 """Strategies, which choose the next configuration."""
 
-from swarmtest.strategies.coin import Activation, Coin, CoinByTime, Sized
-from swarmtest.strategies.covering import Covering
-from swarmtest.strategies.enumeration import Complete, Default
-from swarmtest.strategies.layered import Layered
-from swarmtest.strategies.mixture import Mixture
-from swarmtest.strategies.strategy import (
-    LearningStrategy,
-    Strategy,
-    parse_strategy,
-    strategy_names,
-    strategy_text,
-)
+from swarmtest._exports import exports_of
 
-__all__ = [
-    "Activation",
-    "Coin",
-    "CoinByTime",
-    "Complete",
-    "Covering",
-    "Default",
-    "Layered",
-    "LearningStrategy",
-    "Mixture",
-    "Sized",
-    "Strategy",
-    "parse_strategy",
-    "strategy_names",
-    "strategy_text",
-]
+# Each of these modules registers the names by which users choose its strategies.
+from swarmtest.strategies import covering as covering
+from swarmtest.strategies import layered as layered
+from swarmtest.strategies import mixture as mixture
+from swarmtest.strategies import simple as simple
+
+__getattr__, __dir__ = exports_of(__name__)

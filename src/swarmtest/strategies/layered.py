@@ -125,7 +125,7 @@ _BOUNDS = list(itertools.accumulate(share for _, share, _ in FAMILIES))[:-1]
 @register("layered")
 @dataclass(frozen=True)
 class Layered:
-    """A family of distributions is drawn for each test, and the features' weights from it.
+    """Draw a family of distributions for each test, and the weights of the features from it.
 
     >>> Layered().ask(Space(["push", "pop"]), 0, Stream(campaign_seed=1)).origin
     'uniform'

@@ -1,6 +1,6 @@
 """A mixture gives each of several strategies a share of the tests.
 
-``mixture:default=0.1,coin=0.9`` includes the default configuration, as the swarm testing paper
+``mixture:all-on=0.1,coin=0.9`` includes the default configuration, as the swarm testing paper
 recommends (section 2.2). Shares are exact in every thousand trials, in a shuffled order. Each
 member counts its own trials, so that a covering array inside a mixture still runs through its rows
 in turn.
@@ -10,34 +10,58 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, TypeVar
 
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Result
 from swarmtest.core.sampling import Proposal
 from swarmtest.core.seeds import Stream, key_of
 from swarmtest.core.space import Space
+from swarmtest.core.strategy_names import split_arguments
 from swarmtest.strategies.strategy import (
     LearningStrategy,
     Strategy,
     called_text,
     parse_strategy,
     register,
-    split_arguments,
     strategy_text,
 )
 
 _BLOCK = 1000
 
 
+T = TypeVar("T")
+
+
+class Turns(Generic[T]):
+    """Whose turn each trial is: a block of members, in a shuffled order, again and again.
+
+    >>> turns = Turns(["coin", "coin", "all-on"], key="mine")
+    >>> [turns.turn(trial) for trial in range(4)]
+    [('all-on', 0), ('coin', 0), ('coin', 1), ('all-on', 1)]
+    """
+
+    def __init__(self, block: Sequence[T], key: str) -> None:
+        """Shuffle the members of a block, in an order that follows from `key`."""
+        self._members = list(block)
+        random.Random(key_of(key)).shuffle(self._members)
+        self._before = [self._members[:at].count(member) for at, member in enumerate(self._members)]
+
+    def turn(self, trial: int) -> tuple[T, int]:
+        """Return the member whose turn a trial is, and the member's own number of that trial."""
+        block, at = divmod(trial, len(self._members))
+        member = self._members[at]
+        return member, block * self._members.count(member) + self._before[at]
+
+
 @register("mixture")
 class Mixture:
     """Several strategies, each with its share of the tests.
 
-    >>> mixture = Mixture({"default": 0.1, "coin": 0.9})
+    >>> mixture = Mixture({"all-on": 0.1, "coin": 0.9})
     >>> strategy_text(mixture)
-    'mixture:default=0.1,coin=0.9'
+    'mixture:all-on=0.1,coin=0.9'
     """
 
     def __init__(self, shares: Mapping[str, float]) -> None:
@@ -46,8 +70,10 @@ class Mixture:
         total = sum(shares.values())
         self.shares = {text: share / total for text, share in shares.items()}
         self._members: list[Strategy] = [parse_strategy(text) for text in shares]
-        self._turns, self._before = _schedule(list(self.shares.values()))
-        rare = [text for n, text in enumerate(shares) if n not in self._turns]
+        ends = [round(_BLOCK * sum([*self.shares.values()][: n + 1])) for n in range(len(shares))]
+        block = [next(n for n, end in enumerate(ends) if at < end) for at in range(_BLOCK)]
+        self._turns = Turns(block, "mixture")
+        rare = [text for n, text in enumerate(shares) if n not in block]
         if rare:
             raise UserError(f"strategy 'mixture': the share of {rare[0]!r} is below 1 in {_BLOCK}")
         if any(isinstance(member, LearningStrategy) for member in self._members):
@@ -55,7 +81,7 @@ class Mixture:
 
     @classmethod
     def parse_parameters(cls, arguments: str) -> dict[str, Any]:
-        """Parse ``default=0.1,coin(p=0.3)=0.9``: strategies and their shares, also in percent."""
+        """Parse ``all-on=0.1,coin(p=0.3)=0.9``: strategies and their shares, also in percent."""
         shares: dict[str, float] = {}
         for text, share in split_arguments(arguments, "mixture"):
             try:
@@ -92,24 +118,10 @@ class Mixture:
 
     def _turn(self, trial: int) -> tuple[Strategy, int]:
         """Return the member whose turn a trial is, and the member's own number of that trial."""
-        block, at = divmod(trial, _BLOCK)
-        number = self._turns[at]
-        return self._members[number], block * self._turns.count(number) + self._before[at]
+        number, turn = self._turns.turn(trial)
+        return self._members[number], turn
 
     def _tell(self, result: Result) -> None:
         member, turn = self._turn(result.trial)
         if isinstance(member, LearningStrategy):
             member.tell(result._replace(trial=turn))
-
-
-def _schedule(shares: list[float]) -> tuple[list[int], list[int]]:
-    """Return the member of each trial of a block, and its number of earlier trials there."""
-    ends = [round(_BLOCK * sum(shares[: i + 1])) for i in range(len(shares))]
-    turns = [next(n for n, end in enumerate(ends) if at < end) for at in range(_BLOCK)]
-    random.Random(key_of("mixture")).shuffle(turns)
-    counts = [0] * len(shares)
-    before = []
-    for number in turns:
-        before.append(counts[number])
-        counts[number] += 1
-    return turns, before

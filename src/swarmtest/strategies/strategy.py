@@ -1,15 +1,7 @@
-"""The protocol of strategies, and their names on the command line.
+"""The interface of strategies, and their names on the command line.
 
-A strategy is any object with ``ask(space, trial, rng)``, which returns a `Proposal` (or a bare
-`Configuration`). These are optional:
-
-- ``tell(result)`` makes it a strategy that learns: a campaign asks it in one process only and
-  passes it every result in the order of arrival.
-- ``prepare(space)`` is called once before the first trial, for work that should not be repeated for
-  each trial or worker.
-- ``wants``, for one that learns, is the set of the names of the targets that it learns from. Then
-  results contain only these hits, which is much cheaper than all lines that a test reached.
-- ``notes`` are lines for the user, shown at the end.
+A strategy is any object with a method `ask`; it need not derive from `Strategy`. One that also has
+`tell` learns, see `LearningStrategy`. Everything else is optional and listed in `Strategy`.
 
 The name of a strategy is written ``coin:p=0.3,n=100`` or ``coin(p=0.3, n=100)``; a user's own
 strategy is ``module:Class`` or ``path/to/file.py:Class``, with parameters after another colon. An
@@ -22,7 +14,8 @@ import contextlib
 import dataclasses
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from swarmtest.core.configuration import Configuration
@@ -31,15 +24,39 @@ from swarmtest.core.result import Result
 from swarmtest.core.sampling import Proposal
 from swarmtest.core.seeds import Stream
 from swarmtest.core.space import Space
+from swarmtest.core.strategy_names import current_strategy_text, split_arguments
 from swarmtest.languages.user_objects import entry_point, entry_point_names, load_object
 
 ENTRY_POINTS = "swarmtest.strategies"
 """The group in which installed packages offer strategies, and engines of searches, by name."""
 
 
+_REQUIRED = {
+    "ask": "def ask(self, space, trial, rng), which returns a Proposal or a configuration",
+    "tell": "def tell(self, result), or leave wants out",
+}
+"""What a strategy has to define; `tell` only if it says what it `wants` to learn from."""
+
+
 @runtime_checkable
 class Strategy(Protocol):
     """An object that chooses the next configuration.
+
+    A new strategy has to define `ask`. It can also define:
+
+    - ``tell(result)``: called with each result, in the order of arrival. The strategy then learns,
+      and a campaign asks it in one process only.
+    - ``wants``: the names of the targets that a strategy with `tell` learns from. Results then
+      contain only these hits, which is much cheaper than all lines that a test reached.
+    - ``prepare(space)``: called once before the first trial, for work that should not be repeated
+      for each trial or worker.
+    - ``ask_many(space, trials, campaign_seed)``: returns the proposals of several trials at once,
+      the same as `ask` would, or None where it cannot. It is there for speed.
+    - ``notes``: lines for the user, shown at the end of the campaign.
+    - ``parameters_text()`` and the class method ``parse_parameters(text)``: write and read the
+      parameters. By default they are the fields of a dataclass, or those of ``__init__``.
+
+    Whatever `ask` draws comes from `rng`, so that a trial can be repeated from its number.
 
     >>> class OnlyOne:
     ...     def ask(self, space, trial, rng):
@@ -48,8 +65,9 @@ class Strategy(Protocol):
     True
     """
 
+    @abstractmethod
     def ask(self, space: Space, trial: int, rng: Stream) -> Proposal | Configuration:
-        """Return the configuration of this trial."""
+        """Return the configuration of this trial, in a `Proposal` if its odds are known."""
 
 
 @runtime_checkable
@@ -67,6 +85,7 @@ class LearningStrategy(Strategy, Protocol):
     True
     """
 
+    @abstractmethod
     def tell(self, result: Result) -> None:
         """Learn from one result."""
 
@@ -129,7 +148,7 @@ def parse_strategy(text: str) -> Strategy:
     ...
     swarmtest.UserError: strategy 'coin' has no parameter 'q'; known: by, n, p
     """
-    text = text.strip()
+    text = current_strategy_text(text.strip())
     head, arguments = _split_head(text)
     if head in _REGISTRY:
         factory: Callable[..., Any] = _REGISTRY[head]
@@ -145,6 +164,10 @@ def parse_strategy(text: str) -> Strategy:
             )
     if not callable(factory):
         raise UserError(f"{head!r} is not a strategy: name a class, or a function that makes one")
+    abstract: frozenset[str] = getattr(factory, "__abstractmethods__", frozenset())
+    missing = abstract & _REQUIRED.keys()
+    if missing:  # a class that derives from Strategy
+        raise _incomplete(head, min(missing))
     try:
         created = factory(**_parameters(factory, head, arguments))
     except UserError:
@@ -182,14 +205,23 @@ def check_strategy(strategy: Any, name: str = "") -> None:
     >>> check_strategy(Deaf(), "mine.py:Deaf")
     Traceback (most recent call last):
     ...
-    swarmtest.UserError: 'mine.py:Deaf' is not a strategy: it has no method ask(space, trial, rng)
+    swarmtest.UserError: mine.py:Deaf: an incomplete strategy, it has no method ask: write \
+def ask(self, space, trial, rng), which returns a Proposal or a configuration
     """
     if inspect.isclass(strategy):
         shown = strategy.__qualname__
         raise UserError(f"{shown!r} is a class: write {shown}() for a strategy of its kind")
-    if not isinstance(strategy, Strategy) or not callable(strategy.ask):
-        shown = name or type(strategy).__qualname__
-        raise UserError(f"{shown!r} is not a strategy: it has no method ask(space, trial, rng)")
+    shown = name or type(strategy).__qualname__
+    if not callable(getattr(strategy, "ask", None)):
+        raise _incomplete(shown, "ask")
+    if hasattr(strategy, "wants") and not callable(getattr(strategy, "tell", None)):
+        raise _incomplete(shown, "tell")
+
+
+def _incomplete(name: str, method: str) -> UserError:
+    return UserError(
+        f"{name}: an incomplete strategy, it has no method {method}: write {_REQUIRED[method]}"
+    )
 
 
 def strategy_text(strategy: Strategy) -> str:
@@ -260,22 +292,6 @@ def _parameters(factory: Any, head: str, arguments: str) -> dict[str, Any]:
             raise UserError(f"strategy {head!r}: parameter {key!r} is given twice")
         values[key] = _converted(value, signature[key], head)
     return values
-
-
-def split_arguments(arguments: str, head: str) -> Iterator[tuple[str, str]]:
-    """Yield the ``key=value`` pairs of a text, split at commas outside parentheses."""
-    depth, start = 0, 0
-    for at, char in enumerate(arguments + ","):
-        depth += (char == "(") - (char == ")")
-        if char == "," and depth == 0:
-            piece, start = arguments[start:at].strip(), at + 1
-            if piece:
-                key, sign, value = piece.rpartition("=")
-                if not sign:
-                    raise UserError(f"strategy {head!r}: write parameters as NAME=VALUE: {piece!r}")
-                yield key.strip(), value.strip()
-    if depth:
-        raise UserError(f"strategy {head!r}: parentheses do not match in {arguments!r}")
 
 
 def _converted(value: str, parameter: inspect.Parameter, head: str) -> Any:

@@ -4,3 +4,7 @@
 kinds of subjects are machines (`machine`), machines derived from any class (`api`), commands
 (`command`), grammars (`grammar`) and Hypothesis state machines (`hypothesis`).
 """
+
+from swarmtest._exports import exports_of
+
+__getattr__, __dir__ = exports_of(__name__)

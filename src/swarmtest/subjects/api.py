@@ -108,8 +108,8 @@ def _try_constructor(cls: type, arguments: Arguments) -> None:
         cls(*arguments[0], **arguments[1])
     except Exception as error:
         raise UserError(
-            f"cannot make {_constructor_code(cls, arguments)}: {message_of(error)}; "
-            "write a Machine whose start() makes it"
+            f"cannot create {_constructor_code(cls, arguments)}: {message_of(error)}; "
+            "write a Machine whose start() creates it"
         ) from None
 
 
@@ -273,8 +273,8 @@ def _constructor_arguments(cls: type) -> Arguments:
         generator = generator_of_hint(hint, inspect.Parameter.empty)
         if generator is None:
             raise UserError(
-                f"{cls.__module__}:{cls.__qualname__} needs {parameter.name!r} to be made, and its "
-                "type does not say what that could be: write a Machine whose start() makes it"
+                f"{cls.__module__}:{cls.__qualname__} needs an argument {parameter.name!r}, and "
+                "its type does not say what it can be: write a Machine whose start() creates it"
             )
         value = generator.draw(random.Random(0))
         if parameter.kind is parameter.KEYWORD_ONLY:
@@ -309,7 +309,7 @@ def _suggestion(name: str, choices: Sequence[str]) -> str:
     suggestion = did_you_mean(name, choices)
     if "did you mean" in suggestion:
         return suggestion
-    return "; write MODULE.NAME for one of a module"
+    return "; write MODULE.NAME for an exception of a module"
 
 
 def _own_exceptions(cls: type) -> tuple[type[BaseException], ...]:

@@ -15,6 +15,7 @@ from swarmtest.core.errors import UserError
 from swarmtest.core.faults import message_of
 from swarmtest.languages.user_objects import (
     entry_point,
+    entry_point_module,
     is_module,
     load_module,
     load_object,
@@ -143,12 +144,25 @@ def enclosed_test(saved: Any) -> Any:
     return saved.get("test") if saved.get("format") == SAVED_FORMAT else saved
 
 
+def package_of(where: str) -> str:
+    """Return the package of a module, or of the subject that an entry point of this name offers.
+
+    >>> package_of("shop.cart"), package_of("stack")
+    ('shop', 'stack')
+    """
+    module = entry_point_module(ENTRY_POINTS, where) if _may_be_installed(where) else ""
+    return (module or where).partition(".")[0]
+
+
 def _installed_subject(name: str) -> Any:
     """Return what an entry point of this name offers; None if it is a file, a module or neither."""
+    return entry_point(ENTRY_POINTS, name) if _may_be_installed(name) else None
+
+
+def _may_be_installed(name: str) -> bool:
+    """Return whether a name may be that of an entry point: it is not a file or a module."""
     path_like = "/" in name or name.endswith(".py")
-    if path_like or "." in name or is_module(name):
-        return None
-    return entry_point(ENTRY_POINTS, name)
+    return not (path_like or "." in name or is_module(name))
 
 
 def _tested(member: Any, name: str, steps: tuple[int, int] | None) -> Subject:
@@ -158,7 +172,7 @@ def _tested(member: Any, name: str, steps: tuple[int, int] | None) -> Subject:
         shown = name.replace("::", ":")
         raise UserError(
             incompleteness(member, name)
-            or f"{shown} is not a Machine, nor anything else that can be tested: subclass "
+            or f"{shown} is neither a Machine nor another subject: subclass "
             "swarmtest.Machine, or use --api to derive one from its public methods"
         )
     return subject
@@ -230,7 +244,7 @@ def resized(subject: Any, steps: tuple[int, int] | None, name: str) -> Subject:
     if steps is None:
         return unchanged
     if not hasattr(subject, "resized"):
-        raise UserError(f"{name}: its generator decides how long a test is: leave --steps out")
+        raise UserError(f"{name}: its generator decides how long a test is: omit --steps")
     changed: Subject = subject.resized(steps)
     return changed
 
@@ -281,7 +295,7 @@ def _only_subject(module: ModuleType, where: str) -> str:
             if incomplete:
                 raise UserError(incomplete)
         raise UserError(
-            f"{where} defines no machine, nor another subject: subclass swarmtest.Machine, "
+            f"{where} defines no machine and no other subject: subclass swarmtest.Machine, "
             f"or name a class to derive one from: {where}::CLASS --api"
         )
     raise UserError(f"{where} defines several subjects: name one of {', '.join(names)}")

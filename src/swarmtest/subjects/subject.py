@@ -168,12 +168,12 @@ class Subject:
         return _run_completely(self, test)
 
     def result_of_journal(
-        self, told: Sequence[Any], configuration: Configuration, fault: Fault
+        self, entries: Sequence[Any], configuration: Configuration, fault: Fault
     ) -> Result:
         """Return the result of a test that ended its process, from its journal entries."""
-        if not told:
+        if not entries:
             return Result(Verdict.FAILED, fault)
-        return Result(Verdict.FAILED, fault, steps=len(self.parts(told[-1])), test=told[-1])
+        return Result(Verdict.FAILED, fault, steps=len(self.parts(entries[-1])), test=entries[-1])
 
     def check(self, thorough: bool = False) -> list[str]:
         """Return what is wrong with the subject, a line each, before any test is run.
@@ -197,7 +197,7 @@ class Subject:
 
     def reduced(self, test: Any, interesting: Callable[[Any], bool]) -> Any:
         """Return a smaller test for which `interesting` still holds."""
-        from swarmtest.reducer.reducer import AskedAs, minimised
+        from swarmtest.reducer.reducer import ConvertedCriterion, minimised
 
         parts = self.parts(test)
         if not parts:
@@ -205,7 +205,7 @@ class Subject:
                 f"{self.name} does not say what its tests consist of: write parts(self, test) and "
                 "with_parts(self, test, parts)"
             )
-        still = AskedAs(interesting, lambda kept: self.with_parts(test, kept))
+        still = ConvertedCriterion(interesting, lambda kept: self.with_parts(test, kept))
         return self.with_parts(test, minimised(parts, still))
 
     def size(self, test: Any) -> int:
@@ -280,7 +280,7 @@ def incompleteness(member: Any, name: str) -> str:
     if not meant:
         return ""
     wanted = MEMBERS if hasattr(cls, "execute") else ("space", "generate", "run")
-    missing = [one for one in wanted if not hasattr(member, one)]
+    missing = [attribute for attribute in wanted if not hasattr(member, attribute)]
     lacks = f"it has no {', '.join(missing)}" if missing else "it is not derived from Subject"
     return f"{name}: an incomplete subject, {lacks}: derive {cls.__name__} from swarmtest.Subject"
 

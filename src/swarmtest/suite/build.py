@@ -1,8 +1,8 @@
 """Build a suite from a campaign: choose tests, run them, reduce them, and measure the result.
 
 `make_suite` is the entry point. `_SuiteBuilder` gathers what counts (faults, targets) and puts the
-finished suite together; `Taking` chooses whole tests, replaces those that cannot be used any more,
-and reduces each to what it adds to the tests before it.
+finished suite together; `SuiteSelector` chooses whole tests, replaces those that cannot be used any
+more, and reduces each to what it adds to the tests before it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from swarmtest.analysis.set_cover import needed
 from swarmtest.campaign.campaign_subject import scoped_to_subject
 from swarmtest.core.errors import UserError
 from swarmtest.coverage.options import CoverageOptions
@@ -20,19 +21,25 @@ from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord, FaultRecord, ReductionRecord
 from swarmtest.subjects.loading import SubjectReference
 from swarmtest.subjects.subject import Subject
-from swarmtest.suite.cover import needed
 from swarmtest.suite.functions import is_deadly
 from swarmtest.suite.selection import (
-    Bench,
-    Choice,
+    CandidateRunner,
+    ChosenTests,
+    SelectedTest,
     SuiteRequest,
-    Taken,
-    by_worth,
     choose,
-    needed_of,
-    together,
+    sorted_by_worth,
+    targets_together,
+    without_redundant,
 )
-from swarmtest.suite.suite import Candidate, Suite, SuiteTest, Table, in_turn, read_table
+from swarmtest.suite.suite import (
+    Candidate,
+    HitTable,
+    Suite,
+    SuiteTest,
+    read_table,
+    with_new_targets,
+)
 
 _ROUNDS = 10
 """How many times tests that cannot be used are replaced by others."""
@@ -99,7 +106,7 @@ def _check_has_tests(record: CampaignRecord) -> None:
     if not record.options.get("subject"):
         raise UserError(
             f"campaign {record.id} tested {record.subject}, which cannot be imported by name: "
-            "its tests cannot be made again"
+            "its tests cannot be generated again"
         )
 
 
@@ -144,11 +151,13 @@ class _SuiteBuilder:
         silent = self._silent(faults)
         table = self._table(silent, [candidate.trial for candidate in fixed])
         seconds = self.record.options.get("seconds") or _SECONDS
-        bench = Bench(self.store, self.record, self.subject, self.coverage, table, seconds)
+        runner = CandidateRunner(
+            self.store, self.record, self.subject, self.coverage, table, seconds
+        )
         reductions = self.store.reductions(self.record.id)
-        taking = Taking(bench, table, self.request, reductions, silent, self.tell)
-        choice, tests = taking.tests(fixed)
-        return self._finished(taking, choice, by_worth(tests))
+        selector = SuiteSelector(runner, table, self.request, reductions, silent, self.tell)
+        choice, tests = selector.tests(fixed)
+        return self._finished(selector, choice, sorted_by_worth(tests))
 
     def _faults(self) -> list[FaultRecord]:
         """Return the faults that have a test, in the order in which they were found."""
@@ -172,7 +181,7 @@ class _SuiteBuilder:
         runs = self.request.faults in ("xfail", "fail")
         return {fault.id for fault in faults if not runs or is_deadly(self.subject, fault.kind)}
 
-    def _table(self, silent: Collection[str], fixed: Sequence[int]) -> Table:
+    def _table(self, silent: Collection[str], fixed: Sequence[int]) -> HitTable:
         table = read_table(
             self.store,
             self.record.id,
@@ -198,36 +207,38 @@ class _SuiteBuilder:
             "--coverage line, or `swarmtest mutate` its tests"
         )
 
-    def _finished(self, taking: Taking, choice: Choice, tests: Sequence[Taken]) -> Suite:
+    def _finished(
+        self, selector: SuiteSelector, choice: ChosenTests, tests: Sequence[SelectedTest]
+    ) -> Suite:
         """Time the tests and put the suite together, cut to its time limit."""
         timed = []
         for number, test in enumerate(tests):
             self.tell("measuring", number, len(tests))
-            timed.append(_suite_test(test, taking.bench.seconds(test.data)))
+            timed.append(_suite_test(test, selector.runner.seconds(test.data)))
         suite = Suite(
             campaign=self.record.id,
             seed=self.record.seed,
             subject=self.subject,
-            tests=in_turn(timed, taking.table.targets),
-            targets=taking.table.targets,
+            tests=with_new_targets(timed, selector.table.targets),
+            targets=selector.table.targets,
             method=choice.method,
             at_least=choice.at_least,
-            trials=taking.table.trials,
-            trials_seconds=taking.table.all_seconds,
-            chosen=len(taking.whole),
-            chosen_kept=len(together(taking.whole)),
+            trials=selector.table.trials,
+            trials_seconds=selector.table.all_seconds,
+            chosen=len(selector.whole),
+            chosen_kept=len(targets_together(selector.whole)),
             faults=self.request.faults,
             limit=self.request.seconds,
-            dropped=tuple(sorted(taking.dropped.items())),
-            notes=(*self.notes, *taking.notes),
+            dropped=tuple(sorted(selector.dropped.items())),
+            notes=(*self.notes, *selector.notes),
         )
         suite = suite.in_time({test.trial: test.seconds for test in timed})
         if not suite.tests:
-            raise UserError(f"no test of campaign {suite.campaign} is over in {suite.limit:g} s")
+            raise UserError(f"no test of campaign {suite.campaign} ends within {suite.limit:g} s")
         return suite
 
 
-def _suite_test(test: Taken, seconds: float) -> SuiteTest:
+def _suite_test(test: SelectedTest, seconds: float) -> SuiteTest:
     return SuiteTest(
         trial=test.candidate.trial,
         data=test.data,
@@ -242,11 +253,11 @@ def _suite_test(test: Taken, seconds: float) -> SuiteTest:
 
 
 @dataclass
-class Taking:
+class SuiteSelector:
     """Takes tests of a campaign into a suite: whole first, then reduced."""
 
-    bench: Bench
-    table: Table
+    runner: CandidateRunner
+    table: HitTable
     request: SuiteRequest
     reductions: Sequence[ReductionRecord]
     """The reductions that the campaign already has."""
@@ -255,10 +266,10 @@ class Taking:
     tell: Tell
     dropped: dict[int, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    whole: list[Taken] = field(default_factory=list)
-    """All tests that were taken, before they were reduced."""
+    whole: list[SelectedTest] = field(default_factory=list)
+    """All tests that were selected, before they were reduced."""
 
-    def tests(self, fixed: Sequence[Candidate]) -> tuple[Choice, list[Taken]]:
+    def tests(self, fixed: Sequence[Candidate]) -> tuple[ChosenTests, list[SelectedTest]]:
         """Return the first choice of whole tests, and the tests that came of it, reduced.
 
         If the suite has a time limit, the time that reduction frees is used for more tests.
@@ -281,9 +292,9 @@ class Taking:
 
     def _whole_tests(
         self, fixed: Sequence[Candidate], request: SuiteRequest, present: Collection[int] = ()
-    ) -> tuple[Choice, list[Taken]]:
+    ) -> tuple[ChosenTests, list[SelectedTest]]:
         """Choose whole tests and run them; replace those that cannot be used by others."""
-        usable_tests: dict[int, Taken] = {}
+        usable_tests: dict[int, SelectedTest] = {}
         for _ in range(_ROUNDS):
             usable = [candidate for candidate in fixed if candidate.trial not in self.dropped]
             choice = choose(self.table, usable, request, self.dropped, present)
@@ -292,11 +303,11 @@ class Taking:
                 break
             for number, candidate in enumerate(new):
                 self.tell("running chosen tests", number, len(new))
-                taken = self._taken(candidate)
-                if isinstance(taken, str):
-                    self.dropped[candidate.trial] = taken
+                tried = self._usable_test(candidate)
+                if isinstance(tried, str):
+                    self.dropped[candidate.trial] = tried
                 else:
-                    usable_tests[candidate.trial] = taken
+                    usable_tests[candidate.trial] = tried
         whole = [
             usable_tests[candidate.trial]
             for candidate in choice.tests
@@ -304,7 +315,7 @@ class Taking:
         ]
         self.whole += whole
         if not self.whole:
-            raise UserError(f"no test can be taken: {self._why_none(fixed)}")
+            raise UserError(f"no test can be used: {self._why_none(fixed)}")
         return choice, whole
 
     def _why_none(self, fixed: Sequence[Candidate]) -> str:
@@ -313,24 +324,26 @@ class Taking:
         quickest = min(candidate.seconds for candidate in [*self.table.tests, *fixed])
         return f"the quickest takes {quickest:.2g} s, more than {self.request.seconds:g} s"
 
-    def _taken(self, candidate: Candidate) -> Taken | str:
+    def _usable_test(self, candidate: Candidate) -> SelectedTest | str:
         """Run a test once; return it, or the reason why it cannot be used."""
         try:
             test, before = self._starting_test(candidate)
         except UserError as error:
             if "other features" in str(error):
                 raise  # this holds for every test of the campaign
-            return f"cannot be made again: {error}"
-        look = self.bench.look(test, self._recorded(candidate.trial))
-        shown = look.fault.id if look.fault else None
-        if look.invalid:
-            return f"is no test any more: {look.invalid}"
+            return f"cannot be generated again: {error}"
+        result = self.runner.replay(test, self._recorded(candidate.trial))
+        shown = result.fault.id if result.fault else None
+        if result.invalid:
+            return f"is no longer a valid test: {result.invalid}"
         if shown != candidate.fault:
             then = f"showed fault {candidate.fault}" if candidate.fault else "passed"
             now = f"shows fault {shown}" if shown else "passes"
             return f"{then} in the campaign, and {now} now"
-        size = self.bench.subject.size(test)
-        return Taken(candidate, test, look, before, size, candidate.fault not in self.silent)
+        size = self.runner.subject.size(test)
+        return SelectedTest(
+            candidate, test, result, before, size, candidate.fault not in self.silent
+        )
 
     def _starting_test(self, candidate: Candidate) -> tuple[Any, int]:
         """Return the test to start from and its original size.
@@ -342,8 +355,8 @@ class Taking:
                 same_trial = reduction.trial == candidate.trial
                 if reduction.fault == candidate.fault and same_trial and reduction.test:
                     return json.loads(reduction.test), reduction.before
-        test = self.bench.test(candidate.trial)
-        return test, self.bench.subject.size(test)
+        test = self.runner.test(candidate.trial)
+        return test, self.runner.subject.size(test)
 
     def _recorded(self, trial: int) -> list[int]:
         """Return the targets that a trial hit in the campaign."""
@@ -354,9 +367,11 @@ class Taking:
 
     # Reduced tests
 
-    def _reduced(self, whole: Sequence[Taken], present: Iterable[Taken]) -> list[Taken]:
+    def _reduced(
+        self, whole: Sequence[SelectedTest], present: Iterable[SelectedTest]
+    ) -> list[SelectedTest]:
         """Reduce each test to what it adds to those before it; drop tests that add nothing."""
-        kept = set(together(present))
+        kept = set(targets_together(present))
         reduced = []
         for number, test in enumerate(whole):
             self.tell("reducing", number, len(whole))
@@ -369,27 +384,27 @@ class Taking:
             reduced.append(smaller)
         return reduced
 
-    def _smaller(self, whole: Taken, own: Collection[int]) -> Taken:
+    def _smaller(self, whole: SelectedTest, own: Collection[int]) -> SelectedTest:
         """Reduce a test while it hits its own targets; keep it whole if that is impossible."""
         share, budget = self.request.keep_parts, self.request.budget
         why = "it kills mutants that cannot be switched on here"
         try:
-            reduced = self.bench.reduced(whole.data, whole.fault, own, share, budget)
+            reduced = self.runner.reduced(whole.data, whole.fault, own, share, budget)
         except UserError as error:
             reduced, why = None, str(error)
         if reduced is not None:
-            test, look, complete = reduced
-            shown = look.fault.id if look.fault else None
-            if shown == whole.candidate.fault and not look.invalid:
-                size = self.bench.subject.size(test)
-                return replace(whole, data=test, look=look, complete=complete, size=size)
+            test, result, complete = reduced
+            shown = result.fault.id if result.fault else None
+            if shown == whole.candidate.fault and not result.invalid:
+                size = self.runner.subject.size(test)
+                return replace(whole, data=test, result=result, complete=complete, size=size)
             why = "made smaller, it ends differently"
         self.notes.append(f"test {whole.candidate.trial} stays whole: {why}")
         return whole
 
-    def _needed(self, tests: Sequence[Taken]) -> list[Taken]:
+    def _needed(self, tests: Sequence[SelectedTest]) -> list[SelectedTest]:
         """Return the tests without those that have become redundant."""
-        left = needed_of(tests, self._enough)
+        left = without_redundant(tests, self._enough)
         trials = {test.candidate.trial for test in left}
         for test in tests:
             if test.candidate.trial not in trials:
@@ -407,7 +422,7 @@ class Taking:
         """Note targets that were hit in the campaign but not now: the program has changed."""
         counted = [test.candidate.trial for test in self.whole if test.counts]
         recorded = {target for trial in counted for target in self._recorded(trial)}
-        lost = recorded - together(self.whole)
+        lost = recorded - targets_together(self.whole)
         if lost:
             first = ", ".join(str(self.table.targets[i]) for i in sorted(lost)[:3])
             more = ", ..." if len(lost) > 3 else ""
@@ -416,14 +431,14 @@ class Taking:
                 f"{len(lost):,} target{verb} not hit again when the tests are run: {first}{more}"
             )
 
-    def _note_lack_of_time(self, choice: Choice, tests: Sequence[Taken]) -> None:
+    def _note_lack_of_time(self, choice: ChosenTests, tests: Sequence[SelectedTest]) -> None:
         if self.request.seconds is None:
             return
         if choice.no_time_for:
             count = choice.no_time_for
             faults_are = "1 fault is" if count == 1 else f"{count} faults are"
             self.notes.append(f"{faults_are} left out: no time for the tests")
-        kept, count = len(together(tests)), len(self.table.targets)
+        kept, count = len(targets_together(tests)), len(self.table.targets)
         if kept < self._enough:
             self.notes.append(
                 f"{self.request.seconds:g} s are enough for {kept:,} of {count:,} targets"

@@ -14,13 +14,13 @@ import click
 
 from swarmtest.campaign.budget import parse_seconds
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import counted, duration, format_percent, plural
 from swarmtest.store.interface import redacted
 from swarmtest.suite.build import make_suite
-from swarmtest.suite.formatting import counted, name_of
-from swarmtest.suite.output_files import check_place
+from swarmtest.suite.formatting import name_of
+from swarmtest.suite.output_files import SavedSuite, check_place, save_suite
 from swarmtest.suite.selection import FAULTS, METHODS, SuiteRequest
 from swarmtest.suite.suite import Suite, SuiteTest
-from swarmtest.suite.verification import SavedSuite, save_suite
 from swarmtest.ui.options import (
     existing_store,
     latest_campaign,
@@ -28,14 +28,17 @@ from swarmtest.ui.options import (
     screen_width,
     store_option,
 )
-from swarmtest.ui.terminal.tables import plural, table
-from swarmtest.ui.terminal.text import duration, json_text, short_percent
+from swarmtest.ui.terminal.tables import table
+from swarmtest.ui.terminal.text import json_text
 
 
 @click.command()
 @click.argument("campaign", type=int, required=False)
 @click.option(
-    "-o", "--output", metavar="FILE", help="The pytest file to write; without, only a table."
+    "-o",
+    "--output",
+    metavar="FILE",
+    help="The pytest file to write; without it, only a table is printed.",
 )
 @click.option(
     "--keep",
@@ -43,7 +46,7 @@ from swarmtest.ui.terminal.text import duration, json_text, short_percent
     default=100,
     show_default=True,
     metavar="PERCENT",
-    help="Of the targets, by whole tests.",
+    help="Share of the targets that the chosen tests must hit.",
 )
 @click.option(
     "--keep-parts",
@@ -51,63 +54,71 @@ from swarmtest.ui.terminal.text import duration, json_text, short_percent
     default=100,
     show_default=True,
     metavar="PERCENT",
-    help="Of what each test adds, when it is reduced.",
+    help="Share of what a test adds that it must keep when it is reduced.",
 )
 @click.option(
     "--kinds",
     default="",
     metavar="KIND,...",
-    help="What counts: coverage, line, ..., event, mutant, fault.  [default: all there is]",
+    help="What counts: coverage, line, ..., event, mutant, fault.  "
+    "[default: everything that was recorded]",
 )
 @click.option(
     "--target",
     "targets",
     multiple=True,
     metavar="PATTERN",
-    help="Only targets like `line:shop/*`. May be repeated.",
+    help="Count only targets that match, like `line:shop/*`. May be repeated.",
 )
-@click.option("--time", "budget", metavar="TIME", help="The best suite that takes no longer: 10s.")
+@click.option(
+    "--time",
+    "budget",
+    metavar="TIME",
+    help="Make the best suite that takes no longer than this: 10s.",
+)
 @click.option(
     "--method",
     type=click.Choice(METHODS),
     default=METHODS[0],
     show_default=True,
-    help="The fewest tests, or quickly few.",
+    help="exact finds the fewest tests; greedy is quicker and may need a few more.",
 )
 @click.option(
     "--faults",
     type=click.Choice(FAULTS),
     default=FAULTS[0],
     show_default=True,
-    help="What tests of faults are: expected to fail, failing, skipped, left out.",
+    help="How to write tests of faults: expected to fail, failing, skipped, or left out.",
 )
-@click.option("--no-reduce", is_flag=True, help="Leave tests whole.")
+@click.option("--no-reduce", is_flag=True, help="Do not reduce the tests.")
 @click.option(
     "--reduce-time",
     default="30s",
     show_default=True,
     metavar="TIME",
-    help="For the reduction of one test.",
+    help="Longest time for the reduction of one test.",
 )
-@click.option("--force", is_flag=True, help="Overwrite a file that was not made like this.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.option(
+    "--force", is_flag=True, help="Overwrite a file even if `swarmtest suite` did not write it."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.option("-q", "--quiet", is_flag=True, help="Only the result, no progress.")
 @store_option
 def suite(campaign: int | None, store: str | None, **options: Any) -> int:
-    """Make a small suite of a campaign's tests: few, short, and it keeps what all of them reached.
+    """Write a few short tests that reach what all tests of a campaign reached.
 
-    Tests are chosen, reduced to what each adds to those before it, put in the order of what they
-    add per second, and written as a plain pytest file, which is run.
+    Choose tests, reduce each to what it adds to those before it, sort them by what they add per
+    second, write them as a plain pytest file, and run that file to check it.
 
     \b
-    swarmtest suite                                       what it would be
+    swarmtest suite                                       only show what it would be
     swarmtest suite 3 -o tests/test_swarm_regressions.py
     swarmtest suite 3 --keep 95 --keep-parts 90           much smaller, and nearly as good
     swarmtest suite 3 --time 10s -o tests/test_quick.py   the best that takes 10 s
     swarmtest suite 3 --kinds line,mutant                 after `swarmtest mutate`
 
-    What counts is all that tests hit: lines and branches (`run --coverage`), events, and mutants
-    that they kill. Every fault keeps a test.
+    Everything that tests hit counts: lines and branches (`run --coverage`), events, and mutants
+    that they kill. The suite has a test of every fault.
     """
     request = _request(options)
     output = Path(options["output"]) if options["output"] is not None else None
@@ -215,19 +226,19 @@ def _summary(suite: Suite) -> list[str]:
     lines.append(f"chosen: {plural(suite.chosen, 'whole test')} ({suite.method}), {_proof(suite)}")
     before, now = suite.parts
     lines.append(
-        f"reduced: from {plural(before, part)} to {now:,} (SRR {short_percent(suite.srr)}), "
+        f"reduced: from {plural(before, part)} to {now:,} (SRR {format_percent(suite.srr)}), "
         f"from {duration(suite.seconds[0])} to {duration(suite.seconds[1])}; "
         f"all tests took {duration(suite.trials_seconds)}"
     )
     unfinished = sum(not test.complete for test in suite.tests)
     if unfinished:
-        lines.append(f"{plural(unfinished, 'test')} could become smaller: --reduce-time gives time")
+        lines.append(f"{plural(unfinished, 'test')} could become smaller: use --reduce-time")
     return lines
 
 
 def _proof(suite: Suite) -> str:
     if suite.proven:
-        return "and fewer do not keep as much"
+        return "and no smaller number keeps as much"
     if suite.at_least:
         return f"perhaps not the fewest: at least {suite.at_least:,} are needed"
     return "not known to be the fewest"
@@ -235,14 +246,14 @@ def _proof(suite: Suite) -> str:
 
 def _kept_targets(suite: Suite) -> str:
     if not suite.targets:
-        return "; nothing but faults was there to keep"
+        return "; only faults were recorded"
     verb = "keeps" if len(suite.tests) == 1 else "keep"
     by_kind = [
         f"{kept:,} of {counted(count, kind)}" for kind, (kept, count) in suite.by_kind.items()
     ]
     return (
         f" {verb} {len(suite.kept):,} of {plural(len(suite.targets), 'target')} "
-        f"({short_percent(suite.share)}): {', '.join(by_kind)}"
+        f"({format_percent(suite.share)}): {', '.join(by_kind)}"
     )
 
 

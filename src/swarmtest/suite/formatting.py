@@ -15,6 +15,7 @@ import tokenize
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
+from swarmtest.core.formatting import counted
 from swarmtest.core.targets import Target
 from swarmtest.suite.suite import SuiteTest
 
@@ -116,7 +117,6 @@ def _double_quoted(text: str) -> str:
 _LONGEST_NAME = 60
 _LISTED = 8
 """How many targets of a kind are listed by name; of the others only the number is given."""
-_PLURALS = {"branch": "branches", "du": "definition-use pairs", "path": "paths"}
 
 
 def name_of(test: SuiteTest) -> str:
@@ -134,16 +134,6 @@ def name_of(test: SuiteTest) -> str:
     place = f" of {where[0][0]}" if where and where[0][0] else ""
     single = f" {test.adds[0].name}" if len(test.adds) == 1 and not place else ""
     return f"test_{test.trial}_{_words(f'keeps {what}{place}{single}')}"
-
-
-def counted(count: int, kind: str) -> str:
-    """Return a number of targets of a kind, as text.
-
-    >>> counted(1, "branch"), counted(2, "branch"), counted(3, "mutant")
-    ('1 branch', '2 branches', '3 mutants')
-    """
-    word = kind if count == 1 else _PLURALS.get(kind, f"{kind}s")
-    return f"{count:,} {word}"
 
 
 def comment_of(test: SuiteTest, campaign: int, part: str) -> list[str]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from swarmtest.subjects.api import ApiMachine
-from swarmtest.subjects.command.specification import Specification, Step
+from swarmtest.subjects.command.specification import Specification, StepSection
 from swarmtest.subjects.command.test import CommandTest
 from swarmtest.subjects.grammar.subject import GrammarSubject
 from swarmtest.subjects.machine.code import code_of
@@ -38,7 +38,7 @@ def replay(name):
 
 
 @dataclass(frozen=True)
-class Function:
+class FunctionCode:
     """A test as code: the body of its function, and what that needs in the file."""
 
     body: str
@@ -59,27 +59,27 @@ def is_deadly(subject: Subject, kind: str) -> bool:
     return kind in _DEADLY and not hasattr(subject, "commands")
 
 
-def function_of(subject: Subject, test: SuiteTest) -> Function:
+def function_of(subject: Subject, test: SuiteTest) -> FunctionCode:
     """Return a test as a function; a test that cannot be written as plain code is replayed."""
-    written: Function | None = None
+    written: FunctionCode | None = None
     if isinstance(subject, MachineSubject):
         written = _of_machine(subject, test.data)
     elif isinstance(subject, GrammarSubject):
         written = _of_grammar(subject, test)
     elif hasattr(subject, "commands"):
-        written = of_commands(subject, test)
+        written = function_of_commands(subject, test)
     elif type(subject).__name__ == "RuleBasedSubject":
         written = _of_rules(subject, test.data)
-    return written or replayed(test)
+    return written or function_by_replay(test)
 
 
-def replayed(test: SuiteTest) -> Function:
+def function_by_replay(test: SuiteTest) -> FunctionCode:
     """Return a function that lets swarmtest replay the test.
 
     It uses `SUBJECT`, which `output_files` defines.
     """
     name = f"{test.trial}.json"
-    return Function(
+    return FunctionCode(
         f"replay({name!r})",
         frozenset({"import json"}),
         (_REPLAY,),
@@ -88,7 +88,7 @@ def replayed(test: SuiteTest) -> Function:
     )
 
 
-def _of_machine(subject: MachineSubject, data: Any) -> Function | None:
+def _of_machine(subject: MachineSubject, data: Any) -> FunctionCode | None:
     names = () if issubclass(subject.machine, ApiMachine) else invariants_of(subject.machine)
     check = _check_function(
         "machine", [f"    assert machine.{name}() is not False" for name in names]
@@ -98,7 +98,7 @@ def _of_machine(subject: MachineSubject, data: Any) -> Function | None:
     return _function_from_program(code, check)
 
 
-def _of_rules(subject: Any, data: Any) -> Function | None:
+def _of_rules(subject: Any, data: Any) -> FunctionCode | None:
     from swarmtest.subjects.hypothesis.code import code_of as code_of_rules
     from swarmtest.subjects.hypothesis.declaration import invariants_of as invariants_of_rules
     from swarmtest.subjects.hypothesis.test import RuleTest
@@ -118,7 +118,7 @@ def _of_rules(subject: Any, data: Any) -> Function | None:
     return _function_from_program(code_of_rules(subject, test, after_step=after), check)
 
 
-def _of_grammar(subject: GrammarSubject, test: SuiteTest) -> Function | None:
+def _of_grammar(subject: GrammarSubject, test: SuiteTest) -> FunctionCode | None:
     run = subject.function
     if not _can_be_imported(run) or not all(map(_can_be_imported, subject.raises)):
         return None
@@ -135,7 +135,7 @@ def _of_grammar(subject: GrammarSubject, test: SuiteTest) -> Function | None:
         imports.add("from contextlib import suppress")
         errors = ", ".join(error.__qualname__ for error in subject.raises)
         body = f"with suppress({errors}):\n    {body}"
-    return Function(body, frozenset(imports - {""}), files=files)
+    return FunctionCode(body, frozenset(imports - {""}), files=files)
 
 
 def _can_be_imported(thing: Callable[..., Any]) -> bool:
@@ -163,7 +163,7 @@ def _check_function(
     return ("\n" + "\n".join([head, *comment, *lines]) + "\n",)
 
 
-def _function_from_program(code: str, definitions: tuple[str, ...]) -> Function | None:
+def _function_from_program(code: str, definitions: tuple[str, ...]) -> FunctionCode | None:
     """Turn a program that runs by itself into a function; None if it does not run."""
     try:
         tree = ast.parse(code)
@@ -183,7 +183,7 @@ def _function_from_program(code: str, definitions: tuple[str, ...]) -> Function 
         return None  # an argument that could not be saved
     if "# This shows the test, but does not run" in code:
         return None
-    return Function("\n".join(body), frozenset(imports), tuple(others))
+    return FunctionCode("\n".join(body), frozenset(imports), tuple(others))
 
 
 def _single_imports(node: ast.Import | ast.ImportFrom) -> set[str]:
@@ -224,7 +224,7 @@ _IMPORTS = ("os", "shlex", "shutil", "signal", "subprocess")
 _PLAIN_FAULTS = frozenset({"signal", "exit", "timeout", "differential"})
 
 
-def of_commands(subject: Any, test: SuiteTest) -> Function | None:
+def function_of_commands(subject: Any, test: SuiteTest) -> FunctionCode | None:
     """Return a test of commands as a function; None if its checks need swarmtest."""
     spec: Specification = subject.spec
     if not _is_plain(spec) or (test.fault and test.fault.kind not in _PLAIN_FAULTS):
@@ -249,7 +249,7 @@ def of_commands(subject: Any, test: SuiteTest) -> Function | None:
     for group in spec.oracle.differential:
         results = [result for step, result in compared if step in group]
         body += [f"assert {' == '.join(results)}"] if len(results) > 1 else []
-    return Function(
+    return FunctionCode(
         "\n".join(body),
         frozenset(f"import {module}" for module in _IMPORTS),
         (_RUN,),
@@ -270,7 +270,7 @@ def _is_plain(spec: Specification) -> bool:
     return True
 
 
-def _call(step: Step, line: str, here: str) -> str:
+def _call(step: StepSection, line: str, here: str) -> str:
     """Return the call that runs a step; ``{here}`` in it stands for the TOML file's directory."""
     words = [repr(line.replace(here, "{here}")), "tmp_path"]
     expect = step.call.expect

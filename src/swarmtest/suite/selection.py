@@ -1,8 +1,9 @@
 """Select the tests of a suite: choose whole tests, run them again, reduce them, order them.
 
 `choose` picks whole tests by what the campaign recorded: those of faults first, then a cover of the
-targets that are left. `Bench` regenerates a test, runs it to see what it hits now, and reduces it.
-`Taken` is a test that was run; `by_worth` and `needed_of` order such tests and drop redundant ones.
+targets that are left. `CandidateRunner` regenerates a test, runs it to see what it hits now, and
+reduces it. `SelectedTest` is a test that was run; `sorted_by_worth` and `without_redundant` order
+such tests and drop those that add nothing.
 
 A target is a number here: its index in the table's list of targets. Some targets cannot be measured
 in this process (mutants of C code, or of code that runs when a module is imported). For these only
@@ -21,6 +22,13 @@ from typing import Any
 
 import numpy as np
 
+from swarmtest.analysis.set_cover import (
+    CoverProblem,
+    greedy,
+    greedy_in_time,
+    needed,
+    smallest_cover,
+)
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Fault, Result, Verdict
@@ -29,7 +37,7 @@ from swarmtest.core.targets import Source
 from swarmtest.coverage.watch import Coverage
 from swarmtest.mutate.generation import mutants_of
 from swarmtest.mutate.kill_matrix import minimal_mutants
-from swarmtest.mutate.killing import Killing
+from swarmtest.mutate.killing import MutantKiller
 from swarmtest.mutate.loaded_files import live_files, source_of
 from swarmtest.mutate.mutant import Mutant
 from swarmtest.processes.fork_pool import run_isolated
@@ -39,9 +47,7 @@ from swarmtest.reduce.reduction import hits_of, reduce_test
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord
 from swarmtest.subjects.subject import Subject
-from swarmtest.suite.cover import Problem, greedy, greedy_in_time, needed
-from swarmtest.suite.exact_cover import smallest
-from swarmtest.suite.suite import Candidate, Table
+from swarmtest.suite.suite import Candidate, HitTable
 
 FAULTS = ("xfail", "fail", "skip", "none")
 METHODS = ("exact", "greedy")
@@ -94,7 +100,7 @@ class SuiteRequest:
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChosenTests:
     """The whole tests that were chosen for a suite."""
 
     tests: tuple[Candidate, ...]
@@ -110,12 +116,12 @@ class Choice:
 
 
 def choose(
-    table: Table,
+    table: HitTable,
     fixed: Sequence[Candidate],
     request: SuiteRequest,
     without: Collection[int] = (),
     there: Collection[int] = (),
-) -> Choice:
+) -> ChosenTests:
     """Choose tests that keep what is asked for, in addition to the trials that are `there` already.
 
     The tests `fixed` are always taken, as far as there is time; the trials `without` never are.
@@ -123,7 +129,7 @@ def choose(
     usable = np.array(
         [test.trial not in without or test.trial in there for test in table.tests], bool
     )
-    problem = Problem.of(table.hits & usable[:, None])
+    problem = CoverProblem.of(table.hits & usable[:, None])
     need = needed(request.keep, len(table.targets))
     problem = replace(problem, need=min(need, problem.total))
     taken = _fitting(fixed, request.seconds)
@@ -132,7 +138,7 @@ def choose(
     left = problem.after(first) if first else problem
     rest, method, at_least = _cover(table, left, request, sum(test.seconds for test in taken))
     chosen = [row for row in _best_first(left, rest) if row not in first]
-    return Choice(
+    return ChosenTests(
         (*taken, *(table.tests[row] for row in chosen)),
         problem.kept([*first, *chosen]),
         method,
@@ -155,7 +161,7 @@ def _fitting(fixed: Sequence[Candidate], seconds: float | None) -> list[Candidat
 
 
 def _cover(
-    table: Table, problem: Problem, request: SuiteRequest, spent: float
+    table: HitTable, problem: CoverProblem, request: SuiteRequest, spent: float
 ) -> tuple[list[int], str, int | None]:
     """Return a cover (rows of the table), the method used, and a lower bound or None."""
     if request.seconds is not None:
@@ -167,11 +173,11 @@ def _cover(
         return greedy(problem), "greedy", None
     if problem.need <= 0:
         return [], "exact", 0
-    fewest, at_least = smallest(problem)
+    fewest, at_least = smallest_cover(problem)
     return fewest, "exact", at_least
 
 
-def _best_first(problem: Problem, chosen: Sequence[int]) -> list[int]:
+def _best_first(problem: CoverProblem, chosen: Sequence[int]) -> list[int]:
     """Return the same tests, ordered so that each is the one that adds most to those before."""
     only = sorted(chosen)
     part = replace(problem, rows=np.asfortranarray(problem.rows[only]), need=problem.total)
@@ -186,7 +192,7 @@ _QUICK = 0.2
 
 
 @dataclass(frozen=True)
-class Look:
+class ReplayResult:
     """What one run of a test showed."""
 
     fault: Fault | None
@@ -195,7 +201,7 @@ class Look:
     """Why the test is invalid; empty if it is valid."""
 
 
-class Bench:
+class CandidateRunner:
     """Runs and reduces tests of one campaign's subject, each in its own process."""
 
     def __init__(
@@ -204,7 +210,7 @@ class Bench:
         record: CampaignRecord,
         subject: Subject,
         coverage: Coverage | None,
-        table: Table,
+        table: HitTable,
         seconds: float,
     ) -> None:
         self._store = store
@@ -229,7 +235,7 @@ class Bench:
         if not self._same_features:
             raise UserError(
                 f"{self.subject.name} has other features now than in campaign {self._record.id}: "
-                "its tests cannot be made again; run a new campaign"
+                "its tests cannot be generated again; run a new campaign"
             )
         record = self._store.trial(self._record.id, trial)
         configuration = Configuration.from_bytes(self.subject.space, record.configuration)
@@ -240,12 +246,12 @@ class Bench:
             quiet=True,
         )
         if result.test is None:
-            raise UserError("it ends its process, and was not kept whole")
+            raise UserError("it ends its process, and the campaign did not store it")
         return result.test
 
     # Runs
 
-    def look(self, test: Any, recorded: Collection[int] = ()) -> Look:
+    def replay(self, test: Any, recorded: Collection[int] = ()) -> ReplayResult:
         """Run a test; return what it shows.
 
         `recorded` is what it hit in the campaign, if it is still the same test: that is all that
@@ -258,7 +264,7 @@ class Bench:
             killed = {mutant.id for mutant in self._killing.killed(test)}
             hits |= {index for index, mutant in self._mutants.items() if mutant.id in killed}
         hits |= self.unmeasured.intersection(recorded)
-        return Look(result.fault, frozenset(hits), invalid)
+        return ReplayResult(result.fault, frozenset(hits), invalid)
 
     def seconds(self, test: Any) -> float:
         """Return how long a test takes when it is not watched; 0 if it ends its process."""
@@ -309,16 +315,16 @@ class Bench:
         ]
 
     @cached_property
-    def _killing(self) -> Killing | None:
+    def _killing(self) -> MutantKiller | None:
         mutants = [*self._mutants.values()]
         paths = sorted({os.path.realpath(source.place) for source in self._sources})
-        return Killing(self.subject, mutants, paths, self._seconds) if mutants else None
+        return MutantKiller(self.subject, mutants, paths, self._seconds) if mutants else None
 
     # Reduction
 
     def reduced(
         self, test: Any, fault: Fault | None, own: Collection[int], share: float, budget: float
-    ) -> tuple[Any, Look, bool] | None:
+    ) -> tuple[Any, ReplayResult, bool] | None:
         """Reduce a test while it keeps its fault and a share of the targets `own`.
 
         Return the smaller test, what it shows, and whether no part of it can be removed; or None if
@@ -345,10 +351,10 @@ class Bench:
                 seconds=self._seconds,
                 budget=budget,
             )
-            look = self.look(reduced.test)
-            lost = set(mutants) - look.hits
+            result = self.replay(reduced.test)
+            lost = set(mutants) - result.hits
             if share < 1 or not lost or lost.issubset(required):
-                return reduced.test, look, reduced.complete
+                return reduced.test, result, reduced.complete
             required = sorted({*required, *lost})
 
     def _implying(self, mutants: Sequence[int]) -> list[int]:
@@ -360,12 +366,12 @@ class Bench:
 
 
 @dataclass(frozen=True)
-class Taken:
+class SelectedTest:
     """A test that was run, whole or reduced."""
 
     candidate: Candidate
     data: Any
-    look: Look
+    result: ReplayResult
     before: int
     """The number of parts that it had in the campaign."""
     size: int
@@ -378,12 +384,12 @@ class Taken:
     @property
     def fault(self) -> Fault | None:
         """The fault that it shows."""
-        return self.look.fault
+        return self.result.fault
 
     @property
     def hits(self) -> frozenset[int]:
         """The targets that it hits when the suite runs."""
-        return self.look.hits if self.counts else frozenset()
+        return self.result.hits if self.counts else frozenset()
 
     @property
     def seconds(self) -> float:
@@ -394,12 +400,12 @@ class Taken:
         return self.candidate.seconds * max(self.size, 1) / max(self.before, 1)
 
 
-def together(tests: Iterable[Taken]) -> frozenset[int]:
+def targets_together(tests: Iterable[SelectedTest]) -> frozenset[int]:
     """Return the targets that at least one of the tests hits."""
     return frozenset[int]().union(*(test.hits for test in tests))
 
 
-def by_worth(tests: Sequence[Taken]) -> list[Taken]:
+def sorted_by_worth(tests: Sequence[SelectedTest]) -> list[SelectedTest]:
     """Return the same tests, always next the one that adds most targets per second.
 
     A fault counts as a target.
@@ -413,19 +419,19 @@ def by_worth(tests: Sequence[Taken]) -> list[Taken]:
     return order
 
 
-def _worth(test: Taken, kept: frozenset[int]) -> float:
+def _worth(test: SelectedTest, kept: frozenset[int]) -> float:
     return (len(test.hits - kept) + (test.fault is not None)) / test.seconds
 
 
-def needed_of(tests: Sequence[Taken], enough: int) -> list[Taken]:
+def without_redundant(tests: Sequence[SelectedTest], enough: int) -> list[SelectedTest]:
     """Return the tests without redundant ones: the rest still hits `enough` targets.
 
     Tests that add least per second are dropped first; tests of faults stay.
     """
     left = list(tests)
-    enough = min(enough, len(together(left)))
-    for test in reversed(by_worth(left)):
+    enough = min(enough, len(targets_together(left)))
+    for test in reversed(sorted_by_worth(left)):
         rest = [other for other in left if other is not test]
-        if test.fault is None and len(together(rest)) >= enough:
+        if test.fault is None and len(targets_together(rest)) >= enough:
             left = rest
     return left

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from pyroaring import BitMap
 
+from swarmtest.analysis.set_cover import Bools
 from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.core.result import Fault, Verdict
 from swarmtest.core.targets import Source, Target
@@ -25,7 +26,6 @@ from swarmtest.coverage.scope import is_as_it_was
 from swarmtest.store.interface import Store
 from swarmtest.store.records import TrialRecord
 from swarmtest.subjects.subject import Subject
-from swarmtest.suite.cover import Bools
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,9 @@ class Suite:
 
     `make_suite` builds one.
 
-    >>> from swarmtest import Machine, MachineSubject, Target, action
+    >>> from swarmtest import Machine, action
+    >>> from swarmtest.coverage import Target
+    >>> from swarmtest.subjects import MachineSubject
     >>> class Stack(Machine):
     ...     @action
     ...     def push(self): pass
@@ -154,7 +156,9 @@ class Suite:
 
     def without(self, trials: Mapping[int, str]) -> Suite:
         """Return the suite without some trials, given with the reason for each."""
-        left = in_turn([test for test in self.tests if test.trial not in trials], self.targets)
+        left = with_new_targets(
+            [test for test in self.tests if test.trial not in trials], self.targets
+        )
         dropped = sorted({**dict(self.dropped), **trials}.items())
         return replace(self, tests=left, dropped=tuple(dropped))
 
@@ -173,7 +177,9 @@ class Suite:
         return self.without(dropped)
 
 
-def in_turn(tests: Iterable[SuiteTest], targets: Sequence[Target]) -> tuple[SuiteTest, ...]:
+def with_new_targets(
+    tests: Iterable[SuiteTest], targets: Sequence[Target]
+) -> tuple[SuiteTest, ...]:
     """Return the same tests, each with the targets that it adds to those before it."""
     kept: frozenset[int] = frozenset()
     updated = []
@@ -199,7 +205,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Table:
+class HitTable:
     """Which tests hit which targets."""
 
     tests: tuple[Candidate, ...]
@@ -245,7 +251,7 @@ def read_table(
     *,
     fixed: Collection[int] = (),
     without: Collection[str] = (),
-) -> Table:
+) -> HitTable:
     """Read the tests of a campaign and what they hit.
 
     `kinds` restricts the kinds of targets, and `patterns` the targets to those whose ``kind:name``
@@ -289,7 +295,7 @@ def _table(
     trials: int,
     seconds: float,
     notes: tuple[str, ...],
-) -> Table:
+) -> HitTable:
     order = sorted(merged.tests, key=lambda ids: merged.rank(merged.tests[ids]))
     sets = [BitMap.deserialize(ids) for ids in order]
     used = sorted(BitMap.union(*sets)) if sets else []
@@ -300,7 +306,7 @@ def _table(
         hits[row, lookup[np.frombuffer(ids.to_array(), np.uint32)]] = True
     targets = tuple(all_targets[id] for id in used)
     tests = tuple(merged.tests[ids] for ids in order)
-    return Table(tests, targets, hits, trials, seconds, notes)
+    return HitTable(tests, targets, hits, trials, seconds, notes)
 
 
 def _wanted(

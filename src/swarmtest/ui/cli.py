@@ -19,130 +19,129 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 
-class Entry(NamedTuple):
+class CommandEntry(NamedTuple):
     """A command in the list of commands, before its module is imported."""
 
-    place: str
+    reference: str
     """Where the command is, as ``MODULE:NAME``."""
     help: str
     """The first sentence of its help text."""
 
 
 COMMANDS = {
-    "init": Entry(
+    "init": CommandEntry(
         "swarmtest.ui.commands.check:init",
-        "Write a commented TOML file that tests a program with a generator of tests.",
+        "Write a commented TOML file for testing a program with a test generator.",
     ),
-    "check": Entry(
+    "check": CommandEntry(
         "swarmtest.ui.commands.check:check",
-        "Say what is wrong with a subject before a campaign is run.",
+        "Check a subject before you run a campaign.",
     ),
-    "features": Entry(
+    "features": CommandEntry(
         "swarmtest.ui.commands.features:features",
-        "The features of a subject, and which of them mean others.",
+        "List the features of a subject, and which of them depend on others.",
     ),
-    "plan": Entry(
+    "plan": CommandEntry(
         "swarmtest.plan.command:plan",
-        "How many tests until certain features meet in one, and how likely do they within N?",
+        "Compute how many tests it takes until certain features come together in one test.",
     ),
-    "run": Entry(
+    "run": CommandEntry(
         "swarmtest.ui.commands.run:run",
-        "Test a machine: generate random tests from a swarm of configurations, and run them.",
+        "Generate random tests from a swarm of configurations, and run them.",
     ),
-    "focus": Entry(
+    "focus": CommandEntry(
         "swarmtest.focus.command:focus",
-        "Test where you point: new random tests that hit chosen code much more often.",
+        "Test chosen code: generate random tests that hit it much more often.",
     ),
-    "resume": Entry(
+    "resume": CommandEntry(
         "swarmtest.ui.commands.run:resume",
         "Continue a campaign that was interrupted, or give a finished one a larger budget.",
     ),
-    "list": Entry(
+    "list": CommandEntry(
         "swarmtest.ui.commands.list:list_campaigns",
-        "List the campaigns of a store.",
+        "List the campaigns in a store.",
     ),
-    "show": Entry(
+    "show": CommandEntry(
         "swarmtest.ui.commands.show:show",
         "Show a campaign: totals, features and faults.",
     ),
-    "faults": Entry(
+    "faults": CommandEntry(
         "swarmtest.ui.commands.faults:faults",
-        "Show the faults of a campaign, each with its smallest test and how to replay it.",
+        "Show the faults of a campaign, with the smallest test of each.",
     ),
-    "roles": Entry(
+    "roles": CommandEntry(
         "swarmtest.roles.command:roles",
-        "Which features make a fault, a line or an event more likely, and which less.",
+        "Show which features make a fault, a line or an event more likely, and which less.",
     ),
-    "triage": Entry(
+    "triage": CommandEntry(
         "swarmtest.roles.triage_command:triage",
-        "Order the faults, and tell which may be one bug, or two.",
+        "Sort the faults, and show which of them may be the same bug, or two bugs.",
     ),
-    "coverage": Entry(
+    "coverage": CommandEntry(
         "swarmtest.ui.commands.coverage:coverage",
-        "What a campaign's tests reached: lines, branches, paths; what threads did to each other.",
+        "Show what the tests of a campaign reached: lines, branches, paths.",
     ),
-    "growth": Entry(
+    "growth": CommandEntry(
         "swarmtest.growth.command:growth",
-        "Are tests still finding new things: stop, go on, or change the configuration?",
+        "Tell whether to run more tests, to stop, or to change the configuration.",
     ),
-    "compare": Entry(
+    "compare": CommandEntry(
         "swarmtest.compare.command:compare",
-        "Compare strategies: what each finds with equal tests and equal CPU time, and how soon.",
+        "Compare what strategies find with equal tests and with equal CPU time.",
     ),
-    "report": Entry(
+    "report": CommandEntry(
         "swarmtest.ui.commands.report:report",
-        "Write a report: faults, their triggers and suppressors, discovery, coverage, comparisons.",
+        "Write an HTML report: faults, triggers and suppressors, coverage.",
     ),
-    "dashboard": Entry(
+    "dashboard": CommandEntry(
         "swarmtest.ui.commands.report:dashboard",
-        "Watch campaigns live in a browser: progress, faults, roles, source, and what is left.",
+        "Watch campaigns live in a browser, and start and stop them there.",
     ),
-    "replay": Entry(
+    "replay": CommandEntry(
         "swarmtest.ui.commands.replay:replay",
-        "Run one test again and print it as code.",
+        "Run one test again, and print it as code.",
     ),
-    "reduce": Entry(
+    "reduce": CommandEntry(
         "swarmtest.reduce.command:reduce",
-        "Make a test smaller while it keeps what it is to keep, and print it.",
+        "Shrink a test while it still fails, or keeps the coverage you ask for, and print it.",
     ),
-    "mutate": Entry(
+    "mutate": CommandEntry(
         "swarmtest.mutate.command:mutate",
         "Change the program in small ways, and see whether its tests notice.",
     ),
-    "suite": Entry(
+    "suite": CommandEntry(
         "swarmtest.suite.command:suite",
-        "Make a small suite of a campaign's tests: few, short, and it keeps what all of them "
-        "reached.",
+        "Write a few short tests that reach what all tests of a campaign reached.",
     ),
-    "search": Entry(
+    "search": CommandEntry(
         "swarmtest.search.command:search",
-        "Search a space of test settings: which threads, which noise, which options find most.",
+        "Search a space of test settings for those that find most.",
     ),
-    "race": Entry(
+    "race": CommandEntry(
         "swarmtest.race.command:race",
         "Find races, deadlocks and lost wake-ups; replay, shrink and explain them.",
     ),
-    "export": Entry(
+    "export": CommandEntry(
         "swarmtest.ui.commands.export:export",
         "Export a campaign, one row per test: CSV, JSON lines or Parquet.",
     ),
-    "import-coverage": Entry(
+    "import-coverage": CommandEntry(
         "swarmtest.ui.commands.coverage:import_coverage",
-        "Take coverage that another tool measured into the store, as a campaign.",
+        "Import coverage that another tool measured, as a campaign.",
     ),
-    "copy": Entry(
+    "copy": CommandEntry(
         "swarmtest.ui.commands.export:copy",
-        "Copy campaigns from one store to another: files, or postgresql://USER@HOST/DATABASE.",
+        "Copy campaigns from one store to another.",
     ),
-    "delete": Entry(
+    "delete": CommandEntry(
         "swarmtest.ui.commands.export:delete",
         "Delete campaigns with all their trials, faults and tests.",
     ),
-    "strategies": Entry(
+    "strategies": CommandEntry(
         "swarmtest.ui.commands.features:strategies",
-        "List the strategies, with their parameters and what they are for.",
+        "List the strategies, with their parameters and their purpose.",
     ),
-    "cc": Entry(
+    "cc": CommandEntry(
         "swarmtest.ui.commands.check:cc",
         "Compile C or C++ with coverage for swarmtest.",
     ),
@@ -150,7 +149,7 @@ COMMANDS = {
 """The commands, in the order in which the help lists them."""
 
 
-class Commands(click.Group):
+class CommandGroup(click.Group):
     """A click group that imports a command's module only to run it or to show its help."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -161,7 +160,7 @@ class Commands(click.Group):
         """Return the command of this name; None if there is none."""
         if cmd_name not in COMMANDS:
             return None
-        module, _, name = COMMANDS[cmd_name].place.partition(":")
+        module, _, name = COMMANDS[cmd_name].reference.partition(":")
         command: click.Command = getattr(importlib.import_module(module), name)
         return command
 
@@ -187,23 +186,23 @@ def _short_help(name: str, limit: int = 45) -> str:
 
 
 @click.group(
-    cls=Commands,
+    cls=CommandGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     invoke_without_command=True,
 )
 @click.version_option(package_name="swarmtest")
 @click.pass_context
 def group(context: click.Context) -> None:
-    """Random testing that finds more bugs: swarms of configurations.
+    """Random testing that finds more bugs, with a swarm of configurations.
 
     \b
     swarmtest run stack.py            test the machine in stack.py
-    swarmtest run stack:Stack --api   no harness: test the public methods of a class
+    swarmtest run stack:Stack --api   test the public methods of a class, without a harness
     swarmtest faults                  what was found, with the shortest test of each
     swarmtest roles                   why: the features that trigger or suppress each fault
     swarmtest replay 1#17             run trial 17 of campaign 1 again
 
-    Exit status: 0 no fault, 1 faults found, 2 something to fix (one line says what),
+    Exit status: 0 no fault, 1 faults found, 2 an error in the input (one line says which),
     130 interrupted.
     """
     if context.invoked_subcommand is None:

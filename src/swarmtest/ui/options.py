@@ -27,7 +27,7 @@ def store_option(command: Command) -> Command:
         "--store",
         metavar="FILE",
         envvar="SWARMTEST_STORE",
-        help="Where campaigns are kept: a file, or postgresql://USER@HOST/DATABASE.  "
+        help="Where campaigns are stored: a file, or postgresql://USER@HOST/DATABASE.  "
         "[default: .swarmtest/swarmtest.db]",
     )(command)
 
@@ -67,7 +67,7 @@ def confidence_option(command: Command) -> Command:
         default=0.95,
         show_default=True,
         metavar="C",
-        help="Of the intervals; 1 - C is also the share of false ones among discoveries.",
+        help="Confidence level of the intervals; 1 - C is the accepted share of false discoveries.",
     )(command)
 
 

@@ -45,7 +45,10 @@ def budget_options(command: Command) -> Command:
         ),
         click.option("-x", "first", is_flag=True, help="Stop at the first fault."),
         click.option(
-            "--saturation", type=int, metavar="K", help="Stop after K tests without anything new."
+            "--saturation",
+            type=int,
+            metavar="K",
+            help="Stop after K tests in a row that reach nothing new.",
         ),
     ]
     return _with_all(options, command)
@@ -70,12 +73,16 @@ def subject_options(command: Command) -> Command:
             help="Steps in a test, instead of what the machine says.",
         ),
         timeout_option,
-        click.option("--api", is_flag=True, help="PATH is MODULE:CLASS: test its public methods."),
+        click.option(
+            "--api",
+            is_flag=True,
+            help="PATH is MODULE:CLASS; test the public methods of the class.",
+        ),
         click.option(
             "--raises",
             multiple=True,
             metavar="EXCEPTION",
-            help="With --api: an exception that is a correct outcome. May be repeated.",
+            help="With --api: an exception that is a correct outcome of a call. May be repeated.",
         ),
     ]
     return _with_all(options, command)
@@ -88,14 +95,15 @@ def coverage_options(command: Command) -> Command:
             "--coverage",
             "kinds",
             metavar="KIND,...",
-            help="Watch what tests reach: line, block, branch, predicate, path, prime, du.",
+            help="Measure what tests reach: line, block, branch, predicate, path, prime (paths),"
+            " du (definition-use paths).",
         ),
         click.option(
             "--cover",
             multiple=True,
             metavar="NAME",
-            help="A module, package or path to watch. May be repeated.  [default: the program's "
-            "modules beside PATH]",
+            help="A module, package or path to measure. May be repeated.  [default: the "
+            "program's modules beside PATH]",
         ),
         click.option(
             "--probes",
@@ -130,7 +138,7 @@ def workers_option(command: Command) -> Command:
         "--workers",
         type=int,
         metavar="N",
-        help="Worker processes; 0 runs in this process, for debuggers.  "
+        help="Number of worker processes; 0 runs tests in this process, for debuggers.  "
         "[default: SWARMTEST_WORKERS, or all cores]",
     )(command)
 

@@ -15,6 +15,7 @@ import click
 from swarmtest.campaign.campaign import Campaign, Outcome
 from swarmtest.campaign.reduced_faults import FaultReductions, reductions_of
 from swarmtest.core.configuration import Configuration
+from swarmtest.core.formatting import plural
 from swarmtest.core.result import Verdict
 from swarmtest.core.space import Space
 from swarmtest.store.interface import Store
@@ -31,13 +32,7 @@ from swarmtest.ui.terminal.reduced_tests import (
     unfinished_notes,
     with_reasons,
 )
-from swarmtest.ui.terminal.tables import (
-    command_text,
-    fault_configurations,
-    fault_lines,
-    plural,
-    table,
-)
+from swarmtest.ui.terminal.tables import command_text, fault_configurations, fault_lines, table
 
 if TYPE_CHECKING:
     from swarmtest.coverage.totals import Tally

@@ -8,7 +8,7 @@ import pytest
 from native_programs import lines
 
 from swarmtest.core.errors import UserError
-from swarmtest.coverage.native.program import Program, Run
+from swarmtest.coverage.native.program import Program, ProgramRun
 
 SHELL = """\
 #!/bin/sh
@@ -36,7 +36,7 @@ def executable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> Pa
     return script
 
 
-def names(run: Run) -> list[str]:
+def names(run: ProgramRun) -> list[str]:
     assert run.hits is not None, run.missing
     return sorted(map(str, run.hits.targets()))
 
@@ -131,10 +131,23 @@ def test_lcov_counts_say_what_was_hit(tmp_path: Path, monkeypatch: pytest.Monkey
         assert "lib/parser.rb:3" in {target.name for target in program.catalogue.targets}
 
 
+def test_lcov_that_a_kill_cut_counts_up_to_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut = "SF:a.rb\\nXX:1\\nFNDA:1,unknown\\nDA:1,1\\nDA:2,1\\nDA:3"
+    script = f'#!/bin/sh\nprintf "{cut}" > "$SWARMTEST_HITS"\nkill -9 $$\n'
+    with Program([executable(tmp_path, monkeypatch, script)], coverage="lcov") as program:
+        run = program.run(b"")
+        assert lines(run) == {1, 2}
+        assert run.missing == "partial: killed by signal 9 as it wrote"
+
+
 def test_broken_lcov_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = '#!/bin/sh\nprintf "SF:a.rb\\nDA:x\\n" > "$SWARMTEST_HITS"\n'
     with (
         Program([executable(tmp_path, monkeypatch, script)], coverage="lcov") as program,
-        pytest.raises(UserError, match=r"line 2 of .*'DA:x', not DA:LINE,COUNT after SF:FILE"),
+        pytest.raises(
+            UserError, match=r"run.sh wrote to SWARMTEST_HITS:2: 'DA:x' should be DA:<line>,"
+        ),
     ):
         program.run(b"")

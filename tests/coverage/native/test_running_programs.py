@@ -11,7 +11,7 @@ import pytest
 from native_programs import has_ended
 
 from swarmtest.core.errors import UserError
-from swarmtest.coverage.native.program import Program, Run
+from swarmtest.coverage.native.program import Program, ProgramRun
 from swarmtest.processes.commands import OUTPUT_LIMIT
 
 
@@ -109,29 +109,31 @@ def test_nothing_is_left_in_the_temporary_directory(
 @pytest.mark.parametrize(
     ("run", "kind", "signature"),
     [
-        (Run(0, stderr=b"warning: x"), None, None),
-        (Run(1), None, None),
-        (Run(None, signal=9, timed_out=True), "timeout", "timeout"),
-        (Run(None, signal=8), "signal", "SIGFPE"),
+        (ProgramRun(0, stderr=b"warning: x"), None, None),
+        (ProgramRun(1), None, None),
+        (ProgramRun(None, signal=9, timed_out=True), "timeout", "timeout"),
+        (ProgramRun(None, signal=8), "signal", "SIGFPE"),
         (
-            Run(None, signal=6, stderr=b"prog: a.c:7: f: Assertion `n > 3' failed.\n"),
+            ProgramRun(None, signal=6, stderr=b"prog: a.c:7: f: Assertion `n > 3' failed.\n"),
             "signal",
             "SIGABRT: Assertion `n > 3' failed in f (a.c)",
         ),
         (
-            Run(1, stderr=b"==9==\nSUMMARY: AddressSanitizer: heap-use-after-free /x/a.c:3 in f\n"),
+            ProgramRun(
+                1, stderr=b"==9==\nSUMMARY: AddressSanitizer: heap-use-after-free /x/a.c:3 in f\n"
+            ),
             "exit",
             "AddressSanitizer: heap-use-after-free [f]",
         ),
         (
-            Run(0, stderr=b"a.c:3:9: runtime error: shift exponent 77 is too large\n"),
+            ProgramRun(0, stderr=b"a.c:3:9: runtime error: shift exponent 77 is too large\n"),
             "exit",
             "UndefinedBehaviorSanitizer: shift exponent # is too large (a.c)",
         ),
     ],
 )
 def test_the_same_bug_has_the_same_signature(
-    run: Run, kind: str | None, signature: str | None
+    run: ProgramRun, kind: str | None, signature: str | None
 ) -> None:
     fault = run.fault()
     assert (fault and fault.kind, fault and fault.signature) == (kind, signature)

@@ -81,7 +81,7 @@ def test_a_line_that_only_directed_tests_hit_has_a_bound():
     assert "at least 17.3" in focus_text(pull_request())
 
 
-def test_a_stand_in_is_named_below_the_table():
+def test_a_proxy_is_named_below_the_table():
     text = focus_text(pull_request())
     assert "shop/cart.py:44 [1]" in text
     assert "[1] too little data of its own, aimed at through line shop/cart.py:36" in text
@@ -156,8 +156,8 @@ def test_directed_tests_that_miss_are_warned_about():
     target = line(20, **counts(3, 120, 9), mapped="edited since")
     (found,) = cautions(replace(pull_request(), targets=(target,)))
     assert found == (
-        "directed tests hit less often than undirected ones: shop/cart.py:20: the data is of other "
-        "code; --fresh runs a baseline of this one"
+        "directed tests hit less often than undirected ones: shop/cart.py:20: the data comes from "
+        "other code; use --fresh to run a baseline of this code"
     )
 
 

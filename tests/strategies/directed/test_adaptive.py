@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarmtest import Feature, Space, Stream, UserError
+from swarmtest import Feature, Space, UserError
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.result import Fault, Result, Verdict
 from swarmtest.core.sampling import Proposal
+from swarmtest.strategies import Stream
 from swarmtest.strategies.directed.adaptive import Adaptive
 from swarmtest.strategies.directed.aim import Aim, Goal
 from swarmtest.strategies.directed.directed import Directed

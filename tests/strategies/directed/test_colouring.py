@@ -16,16 +16,14 @@ from swarmtest.strategies.directed.aim import Conflicts, members
 from swarmtest.strategies.directed.colouring import (
     coloured_by_sat,
     coloured_by_trying,
-    minimum_colouring,
-    sat_is_installed,
-)
-from swarmtest.strategies.directed.greedy_colouring import (
     components,
     dsatur,
     improved,
     kernel,
     large_clique,
+    minimum_colouring,
     put_back,
+    sat_is_installed,
 )
 
 examples = settings(derandomize=True, deadline=None, max_examples=100)

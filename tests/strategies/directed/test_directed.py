@@ -7,25 +7,14 @@ from collections import Counter
 
 import pytest
 
-from swarmtest import (
-    Campaign,
-    Feature,
-    LearningStrategy,
-    Machine,
-    Space,
-    Stream,
-    UserError,
-    action,
-    open_store,
-    strategy_text,
-)
+from swarmtest import Campaign, Feature, Machine, Space, UserError, action, open_store
 from swarmtest.core.result import Result, Verdict
 from swarmtest.roles.study import Study
+from swarmtest.strategies import LearningStrategy, Stream, strategy_text
 from swarmtest.strategies.directed.adaptive import ENOUGH, rungs_of
-from swarmtest.strategies.directed.aim import Aim, Goal
+from swarmtest.strategies.directed.aim import SINGLES, Aim, Goal
 from swarmtest.strategies.directed.directed import Directed
 from swarmtest.strategies.directed.merging import MERGES
-from swarmtest.strategies.directed.single import SINGLES
 
 SIX = Space(tuple("abcdef"))
 

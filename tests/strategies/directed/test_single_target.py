@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swarmtest import Feature, Flag, Space, Stream, UserError, at_least_one_of, requires
-from swarmtest.strategies.directed.aim import Aim, Goal
-from swarmtest.strategies.directed.single import RUNGS, SINGLES, fitted, propose
+from swarmtest import Feature, Flag, Space, UserError, at_least_one_of, requires
+from swarmtest.strategies import Stream
+from swarmtest.strategies.directed.aim import RUNGS, SINGLES, Aim, Goal, fitted, propose
 
 NAMES = tuple("abcdefgh")
 EIGHT = Space(NAMES)

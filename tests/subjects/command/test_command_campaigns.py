@@ -54,7 +54,9 @@ def test_faults_and_invalid_tests_are_counted_apart(toml, tmp_path):
 
 
 def test_a_generator_that_fails_by_itself_is_told_before_any_test(toml, tmp_path):
-    with pytest.raises(UserError, match="with all features there is no test: the generator ended"):
+    with pytest.raises(
+        UserError, match="there is no test with all features on: the generator ended"
+    ):
         Campaign(SubjectReference(str(toml)), "coin", 10, store=str(tmp_path / "s.db")).run()
 
 

@@ -254,9 +254,9 @@ def test_the_steps_do_not_see_files_that_the_generator_left(subject):
         ("kill -SEGV $$", "the generator ended with SIGSEGV"),
         ("sleep 9", "the generator took longer than 0.2 s"),
         ("echo dry >&2", "the generator printed an empty test: dry"),
-        ("yes | head -c 2000000", "the generator printed a MiB or more: have it write to {test}"),
-        ("mkfifo {test}", "the generator made a directory, pipe or device instead of a file"),
-        ("ln -s /dev/zero {test}", "the generator made a directory, pipe or device instead"),
+        ("yes | head -c 2000000", "the generator printed 1 MiB or more: let it write to {test}"),
+        ("mkfifo {test}", "the generator created a directory, pipe or device instead of a file"),
+        ("ln -s /dev/zero {test}", "the generator created a directory, pipe or device instead"),
         ("truncate -s 3G {test}", "the generator wrote 3,072 MiB: a test has 64 MiB at most"),
     ],
 )

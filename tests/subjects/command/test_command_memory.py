@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from swarmtest import Budget, Campaign, Limits
+from swarmtest import Budget, Campaign
+from swarmtest.campaign import Limits
 
 SUBJECT = """
 [generate]
@@ -30,7 +31,7 @@ def test_a_program_with_address_sanitizer_runs_in_a_campaign_as_it_does_by_hand(
     (tmp_path / "subject.toml").write_text(SUBJECT)
     outcome = Campaign(
         str(tmp_path / "subject.toml"),
-        "default",
+        "all-on",
         Budget(tests=4),
         store=":memory:",
         workers=1,

@@ -8,7 +8,7 @@ from installed_packages import install
 from swarmtest import UserError
 from swarmtest.core.result import Verdict
 from swarmtest.subjects.command.oracles import disagreement
-from swarmtest.subjects.command.steps import Outcome
+from swarmtest.subjects.command.step_runner import StepOutcome
 
 
 def run(made):
@@ -130,7 +130,7 @@ def test_several_groups_may_have_to_agree(steps):
 
 
 def test_no_voter_or_one_is_no_disagreement():
-    assert disagreement([]) == disagreement([Outcome("a", 0)]) == ""
+    assert disagreement([]) == disagreement([StepOutcome("a", 0)]) == ""
 
 
 ORACLE = """
@@ -241,15 +241,24 @@ def test_an_installed_package_offers_oracles_by_name(steps, tmp_path):
             "judge.py:Deaf",
             "class judge.py:Deaf is an incomplete oracle, it has no method judge: wri",
         ),
+        (
+            "judge.py:Mute",
+            "class judge.py:Mute is an incomplete oracle, it has no method judge: wri",
+        ),
         ("judge.py:Slow", r"judge.py:Slow\(\) raised TypeError"),
         ("judge.py:LIMIT", "LIMIT is neither a function nor a class with a method judge"),
-        ("quiet", r"no oracle 'quiet' is installed \(one of your own is FILE.py:NAME\)"),
+        ("quiet", r"no oracle 'quiet' is installed \(write FILE.py:NAME for your own\)"),
     ],
 )
 def test_what_is_no_oracle_says_what_is_missing(steps, name, message):
     text = """
+from swarmtest import Oracle
+
 class Deaf:
     pass
+
+class Mute(Oracle):
+    def judge_(self, outcomes, test): pass
 
 class Slow:
     def __init__(self, seconds): pass

@@ -106,7 +106,7 @@ def test_a_test_that_ends_its_own_process_is_known_from_the_journal(steps):
     assert made.code(result.test) == "hello\n"
     nothing = made.result_of_journal([], made.space.default(), fault)
     assert nothing.verdict == Verdict.INVALID
-    assert nothing.missing == "the generator did not come to an end (timeout)"
+    assert nothing.missing == "the generator did not end (timeout)"
 
 
 PROGRAM = """\

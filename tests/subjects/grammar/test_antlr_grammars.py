@@ -76,11 +76,14 @@ def test_a_parser_grammar_finds_its_lexer_beside_it(tmp_path: Path) -> None:
     [
         ("grammar bad;\na: nope ';';\n", r":2: the rule 'nope' is used but not defined"),
         ("grammar bad;\na: : ;\n", r":2: no viable alternative"),
-        ("grammar bad;\na: 'x' a;\n", r":2: the rule 'a' can never be finished"),
+        ("grammar bad;\na: 'x' a;\n", r":2: the rule 'a' can never end"),
         ("grammar bad;\na: X | 'y';\nX: 'a' X?;\n", r"the lexer rule X refers to itself"),
         ("lexer grammar bad;\nX: 'a';\n", r"has no parser rule to start from"),
         ("grammar bad;\ntokens { T }\na: T;\n", r"the token T has no lexer rule"),
-        ("parser grammar bad;\noptions { tokenVocab=No; }\na: A;\n", r"not beside it: No.g4"),
+        (
+            "parser grammar bad;\noptions { tokenVocab=No; }\na: A;\n",
+            r"lexer grammar is missing: No.g4",
+        ),
     ],
 )
 def test_a_bad_grammar_is_one_line(text: str, message: str, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from swarmtest.subjects.grammar.generator import load_grammar
 from swarmtest.subjects.grammar.subject import GrammarSubject
 
 BAD = [
-    ('start: a\na: "x" a\n', r":1: the rule 'start' can never be finished.*start needs a needs a"),
+    ('start: a\na: "x" a\n', r":1: the rule 'start' can never end.*start needs a needs a"),
     ("start: nothing\n", r":1: Rule 'nothing' used but not defined \(in rule start\)"),
     ('start: "x"\n\nother: TERM\n', r":3: Rule 'TERM' used but not defined|:3: .*TERM"),
     ('start: ("a"\n', r":1: the line ends too early"),
@@ -30,7 +30,7 @@ BAD = [
     ('start: "a"\n%ignore NOPE\n', r":2: .*NOPE.* were not defined"),
     ('start: "a"\n%override foo: "c"\n', r":2: Cannot override a nonexisting rule foo"),
     ('start: X\nX: "a" q\nq: "b"\n', r":2: Rules aren't allowed inside terminals"),
-    ('start: X\nX: "a".."zz"\n', r"Lark does not take this range"),
+    ('start: X\nX: "a".."zz"\n', r"Lark does not accept this range"),
     ('start: "b"\n  | "a"~5..2\n', r":2: a part cannot come 5 to 2 times"),
     (f'start: {"(" * 400}"a"{")" * 400}\n', r"nested too deeply to be read"),
     ("start: X\nX: /\\p{L}/\n", r":2: .*is one of the package regex, not of re"),

@@ -82,7 +82,7 @@ def test_a_saved_test_runs_after_the_grammar_was_edited() -> None:
     saved = failing(subject()).test
     edited = GrammarSubject('start: "c" | "d"\n', run, raises=Wrong)
     assert edited.replay(saved).fault is not None
-    with pytest.raises(UserError, match="was it edited since"):
+    with pytest.raises(UserError, match="was the grammar edited since"):
         edited.reduced(saved, lambda test: True)
 
 

@@ -29,7 +29,7 @@ from hypothesis.stateful import *
         ),
         (
             "    def __init__(self, size): super().__init__()\n    @rule()\n    def a(self): pass",
-            "is made without arguments, but its __init__ needs size",
+            "is created without arguments, but its __init__ needs size",
         ),
         (
             "    @rule(n=st.integers(9, 3))\n    def a(self, n): pass",

@@ -131,7 +131,7 @@ def test_a_test_that_does_not_fail_is_not_handed_over(project: Path) -> None:
     subject = subject_for(project, "Stack")
     passing = RuleTest.from_json(subject.test_of(subject.space.configuration(["clear"]), 1))
     handed = subject.hand_over(passing.to_json(), Fault("exception", "AssertionError: overflow"))
-    assert handed.why == "it does not fail in the same way when Hypothesis runs it"
+    assert handed.why == "it does not fail in the same way under Hypothesis"
 
 
 def test_a_crash_is_not_handed_over(project: Path) -> None:

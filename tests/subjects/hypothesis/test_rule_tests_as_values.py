@@ -16,9 +16,8 @@ from state_machines import Deadly, Files, Stack
 
 from swarmtest import Budget, Campaign, UserError, Verdict
 from swarmtest.core.result import Fault
-from swarmtest.subjects.hypothesis.reduction import smaller_choices
 from swarmtest.subjects.hypothesis.subject import RuleBasedSubject
-from swarmtest.subjects.hypothesis.test import RuleStep, RuleTest
+from swarmtest.subjects.hypothesis.test import RuleStep, RuleTest, smaller_choices
 
 MACHINES = Path(state_machines.__file__).parent
 
@@ -256,7 +255,7 @@ def test_a_simple_float_stays_as_it_is() -> None:
 def test_a_test_that_kills_its_process_is_kept_with_all_it_drew() -> None:
     outcome = Campaign(
         RuleBasedSubject(Deadly),
-        strategy="default",
+        strategy="all-on",
         budget=Budget(tests=3),
         workers=1,
         store=":memory:",

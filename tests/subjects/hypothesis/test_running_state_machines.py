@@ -449,7 +449,7 @@ def test_a_campaign_covers_lines_of_the_program(tmp_path: Path) -> None:
     assert "coverage: line 4 of 4 (100%)" in run.stdout
 
 
-@pytest.mark.parametrize("strategy", ["default", "coin", "layered", "covering"])
+@pytest.mark.parametrize("strategy", ["all-on", "coin", "layered", "covering"])
 def test_every_strategy_drives_a_state_machine(strategy: str) -> None:
     outcome = Campaign(
         RuleBasedSubject(Stack),

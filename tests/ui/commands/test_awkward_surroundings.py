@@ -78,7 +78,7 @@ def test_json_has_no_numbers_that_json_does_not_know(place, swarmtest, arguments
     def refuse(word):
         raise AssertionError(word)
 
-    swarmtest("run", "disk.py", "-s", "default", "-n", 300, "-j", 1, "--store", "d.db", cwd=place)
+    swarmtest("run", "disk.py", "-s", "all-on", "-n", 300, "-j", 1, "--store", "d.db", cwd=place)
     for store in (".swarmtest/swarmtest.db", "d.db"):
         ran = swarmtest(*arguments, "--json", "--store", store, cwd=place)
         for line in ran.stdout.splitlines():
@@ -94,8 +94,8 @@ def test_a_number_that_is_no_campaign_may_be_a_fault(place, swarmtest):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("roles", "--raw"), "--raw goes with --summary"),
-        (("roles", "-o", "x.csv", "--json"), "leave --json"),
+        (("roles", "--raw"), "--raw needs --summary"),
+        (("roles", "-o", "x.csv", "--json"), "do not combine it with --json"),
         (("roles", "--confidence", "0.9999999999999999"), "from 0.01 to 0.999999"),
         (("roles", "\u00b2"), "no test of campaign 1 hit"),
         (("triage", "x"), "name campaigns by their numbers"),

@@ -96,7 +96,10 @@ ARGUMENTS = {
     "a directory": ("run .", ["."]),
     "a module that is not there": ("run nosuchmodule:M", ["nosuchmodule"]),
     "a machine that is not there": ("run good.py::Godo", ["did you mean 'Good'"]),
-    "something that is no machine": ("run good.py::integers", ["is not a Machine"]),
+    "something that is no machine": (
+        "run good.py::integers",
+        ["is neither a Machine nor another subject"],
+    ),
     "an unknown strategy": ("run good.py -s cion", ["did you mean 'coin'"]),
     "an unknown parameter": ("run good.py -s coin:q=1", ["coin", "'q'"]),
     "a parameter that is no number": ("run good.py -s coin:p=half", ["p"]),

@@ -232,7 +232,7 @@ def test_delete_asks_first(place, swarmtest):
 
 
 def test_strategies_lists_all_with_their_parameters(swarmtest, tmp_path):
-    from swarmtest import strategy_names
+    from swarmtest.strategies import strategy_names
 
     out = swarmtest("strategies", cwd=tmp_path).stdout
     for name in strategy_names():

@@ -99,7 +99,7 @@ def test_a_name_that_two_files_have_is_refused(
         "SF:a/x.c\nDA:1,1\nend_of_record\nSF:b/x.c\nDA:1,1\nend_of_record\n"
     )
     swarmtest("import-coverage", "two.lcov", cwd=tmp_path)
-    refused(swarmtest("coverage", "--show", "x.c", cwd=tmp_path), "a/x.c, b/x.c", "say which")
+    refused(swarmtest("coverage", "--show", "x.c", cwd=tmp_path), "a/x.c, b/x.c", "give its path")
 
 
 def test_form_feeds_do_not_shift_the_lines(swarmtest: Run, tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_targets_of_one_kind_or_file(run: Run) -> None:
 
 def test_events_are_targets_too(run: Run) -> None:
     rows = run("--targets", "--kind", "event").stdout.splitlines()[2:]
-    assert rows == ["event:something was put     20  100.0%"]
+    assert rows == ["event:something was put     20   100%"]
     assert "event" not in run().stdout
 
 
@@ -149,8 +149,8 @@ def test_events_alone_can_be_listed(
     write(tmp_path)
     swarmtest("run", "lib/harness.py::NoBooks", "-n", 5, "-j", 1, cwd=tmp_path)
     listed = swarmtest("coverage", "--targets", cwd=tmp_path).stdout
-    assert listed.splitlines()[2:] == ["event:thought      5  100.0%"]
-    refused(swarmtest("coverage", cwd=tmp_path), "collected no coverage")
+    assert listed.splitlines()[2:] == ["event:thought      5   100%"]
+    refused(swarmtest("coverage", cwd=tmp_path), "measured no coverage")
 
 
 def test_a_run_that_watched_nothing_says_what_it_was_asked_to_watch(
@@ -257,11 +257,11 @@ def test_what_coverage_py_cannot_show_is_refused(
     [
         (["-o", "out.txt"], ["out.txt", ".json, .lcov (.info), .xml (Cobertura)", ".coverage"]),
         (["-o", "-"], ["coverage is written as"]),
-        (["--by-test"], ["--by-test goes with -o FILE"]),
-        (["--targets", "--json"], ["--targets and --json do not go together"]),
-        (["--show", "shelf.py", "-o", "a.xml"], ["--show and -o do not go together"]),
-        (["--kind", "line"], ["--kind goes with --targets"]),
-        (["--unreached"], ["--unreached goes with --targets"]),
+        (["--by-test"], ["--by-test needs -o FILE"]),
+        (["--targets", "--json"], ["--targets and --json cannot be combined"]),
+        (["--show", "shelf.py", "-o", "a.xml"], ["--show and -o cannot be combined"]),
+        (["--kind", "line"], ["--kind needs --targets"]),
+        (["--unreached"], ["--unreached needs --targets"]),
     ],
 )
 def test_options_that_make_no_sense_are_refused_in_one_line(

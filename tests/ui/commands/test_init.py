@@ -28,7 +28,7 @@ def test_a_template_is_written_once_and_runs_as_it_is(swarmtest, tmp_path):
     assert "message: sh: division by" in ran.stdout
     again = swarmtest("init", "script", cwd=tmp_path)
     assert again.returncode == 2
-    assert again.stderr == "swarmtest: script.toml is there already: name another file with -o\n"
+    assert again.stderr == "swarmtest: script.toml exists already: name another file with -o\n"
 
 
 def test_a_file_can_be_named_and_a_wrong_name_suggests_the_right_one(swarmtest, tmp_path):

@@ -72,4 +72,4 @@ def test_a_test_that_was_not_kept_is_not_made_again_from_other_features(place, r
     finally:
         file.write_text(TOML)
     assert done.returncode == 2
-    assert "was not kept whole, and bytes.toml has other features now" in done.stderr
+    assert "was not stored, and bytes.toml has other features now" in done.stderr

@@ -33,7 +33,7 @@ def place(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--swarm-cover", "shop"], "--swarm-cover goes with --swarm-coverage"),
+        (["--swarm-cover", "shop"], "--swarm-cover needs --swarm-coverage"),
         (["--swarm-coverage", ""], "--swarm-coverage needs a kind"),
         (["--swarm-coverage", "line", "--swarm-cover", ""], "--swarm-cover needs a name"),
         (

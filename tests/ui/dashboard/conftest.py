@@ -40,7 +40,8 @@ def count_to_two():
     assert counter.value == 2, counter.value
 """
 HILL = """
-from swarmtest import Integer, Choice, Search, SearchSpace, Test
+from swarmtest import Choice, Integer, Test
+from swarmtest.search import Search, SearchSpace
 
 def climb(height, wind):
     seen = height * (2 if wind == "calm" else 1)
@@ -74,7 +75,7 @@ class Slow(Machine):
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory, swarmtest: Any) -> Path:
-    """Campaigns 1 and 2: coin and default, with coverage. 3: hostile. 4: a race. 5: a search."""
+    """Campaigns 1 and 2: coin and all-on, with coverage. 3: hostile. 4: a race. 5: a search."""
     place = tmp_path_factory.mktemp("site")
     for program in PROGRAMS.glob("*.py"):
         shutil.copy(program, place)
@@ -83,7 +84,7 @@ def site(tmp_path_factory: pytest.TempPathFactory, swarmtest: Any) -> Path:
     (place / "hill.py").write_text(HILL)
     for words in (
         "fs_machine.py --tests 300 --coverage line,branch --strategy coin",
-        "fs_machine.py --tests 300 --coverage line,branch --strategy default",
+        "fs_machine.py --tests 300 --coverage line,branch --strategy all-on",
         "hostile.py --tests 200 --coverage line,path --strategy coin",
     ):
         done = swarmtest("run", *words.split(), "--no-reduce", "-q", "-j", 1, cwd=place)

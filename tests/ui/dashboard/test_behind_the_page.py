@@ -14,10 +14,10 @@ from swarmtest.core.errors import UserError
 from swarmtest.store import open_store
 from swarmtest.subjects.hypothesis.test import RuleStep, RuleTest
 from swarmtest.subjects.machine.test import MachineTest, Step
-from swarmtest.ui.dashboard.queries import Computing
-from swarmtest.ui.dashboard.store_watch import Live
-from swarmtest.ui.dashboard.system import Machine, campaign_process, is_swarmtest
-from swarmtest.ui.report.figures import Ahead, Curve, Curves
+from swarmtest.ui.dashboard.queries import QueryPool
+from swarmtest.ui.dashboard.store_watch import EventBroadcaster
+from swarmtest.ui.dashboard.system import MachineMonitor, campaign_process, is_swarmtest
+from swarmtest.ui.report.figures import DiscoveryCurve, DiscoveryPlot, ExpectedPoint
 from swarmtest.ui.report.reproduce import StoredTests
 from swarmtest.ui.report.svg_figures import figure_svg
 
@@ -33,7 +33,7 @@ def busy():
 
 
 def test_a_process_is_seen_with_its_work_but_without_a_password(busy, until) -> None:
-    machine = Machine()
+    machine = MachineMonitor()
 
     def works() -> bool:
         machine.processes([busy.pid])
@@ -50,10 +50,10 @@ def test_a_process_is_seen_with_its_work_but_without_a_password(busy, until) -> 
 
 def test_only_processes_of_swarmtest_are_taken_for_campaigns(busy, tmp_path, start, until) -> None:
     """Whatever a store says of a pid: nothing else is ever interrupted."""
-    until(lambda: "while True" in Machine().processes([busy.pid])[0].name, "it has begun")
+    until(lambda: "while True" in MachineMonitor().processes([busy.pid])[0].name, "it has begun")
     assert not is_swarmtest(busy.pid)
     assert campaign_process(busy.pid) is None
-    assert Machine().processes([2**22 + 1]) == []
+    assert MachineMonitor().processes([2**22 + 1]) == []
     open_store(tmp_path / "s.db").close()
     ours = start("dashboard", "--store", "s.db", "--port", 0, cwd=tmp_path)
     until(lambda: is_swarmtest(ours.pid), "it runs")
@@ -62,13 +62,13 @@ def test_only_processes_of_swarmtest_are_taken_for_campaigns(busy, tmp_path, sta
 
 @pytest.fixture
 def computing():
-    made = Computing(lambda: open_store(":memory:"), Live())
+    made = QueryPool(lambda: open_store(":memory:"), EventBroadcaster())
     yield made
     made.close()
 
 
 def test_a_question_is_answered_beside_the_page_and_once_for_the_same_data(
-    computing: Computing, until
+    computing: QueryPool, until
 ) -> None:
     go, asked = threading.Event(), []
 
@@ -88,7 +88,7 @@ def test_a_question_is_answered_beside_the_page_and_once_for_the_same_data(
     assert len(asked) == 2
 
 
-def test_a_question_that_cannot_be_answered_says_why(computing: Computing, until) -> None:
+def test_a_question_that_cannot_be_answered_says_why(computing: QueryPool, until) -> None:
     def refused(store):
         raise UserError("no features")
 
@@ -102,8 +102,10 @@ def test_a_question_that_cannot_be_answered_says_why(computing: Computing, until
 
 
 def test_what_is_ahead_is_a_wedge_behind_the_curve() -> None:
-    curve = Curve(1, "coin", (1.0, 50.0, 100.0), (1, 3, 4), Ahead(200, 5.0, 4.0, 900.0))
-    drawn = figure_svg(Curves("x", "Faults by tests", "tests", "faults", (curve,)))
+    curve = DiscoveryCurve(
+        1, "coin", (1.0, 50.0, 100.0), (1, 3, 4), ExpectedPoint(200, 5.0, 4.0, 900.0)
+    )
+    drawn = figure_svg(DiscoveryPlot("x", "Faults by tests", "tests", "faults", (curve,)))
     tree = ElementTree.fromstring(drawn)
     paths = {one.get("class"): one.get("d") for one in tree.iter() if one.tag.endswith("path")}
     end = float(paths["wedge"].split("L")[1].split(",")[0])

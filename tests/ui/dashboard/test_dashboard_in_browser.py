@@ -23,7 +23,7 @@ VIEWS = {
     "/campaigns/1/configurations": "newest",
     "/campaigns/1/trials/7": "swarmtest replay 1#7",
     "/campaigns/4/races": "stopped here",
-    "/campaigns/5/search": "What the best few points reach",
+    "/campaigns/5/search": "What the best points reach",
     "/compare?c=1&c=2": "At equal tests: the first 300 of each run",
     "/resources": "CPU",
     "/commands": "Commands started here",

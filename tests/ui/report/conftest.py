@@ -31,13 +31,13 @@ def workshop(tmp_path_factory: pytest.TempPathFactory, swarmtest: Command) -> Ca
 
 @pytest.fixture(scope="session")
 def filesystem(workshop: Callable[..., Path]) -> Path:
-    """Coin and default, two seeds each, with coverage; campaign 5 is another subject."""
+    """Coin and all-on, two seeds each, with coverage; campaign 5 is another subject."""
     usual = "fs_machine.py --tests 600 --coverage line,branch"
     return workshop(
         f"{usual} --strategy coin --seed 0",
-        f"{usual} --strategy default --seed 0",
+        f"{usual} --strategy all-on --seed 0",
         f"{usual} --strategy coin --seed 1",
-        f"{usual} --strategy default --seed 1",
+        f"{usual} --strategy all-on --seed 1",
         "hostile.py --strategy coin --tests 300 --coverage line,path",
     )
 

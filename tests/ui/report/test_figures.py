@@ -20,18 +20,20 @@ from swarmtest.roles.study import Study
 from swarmtest.store import open_store
 from swarmtest.store.interface import Store
 from swarmtest.ui.report.figures import (
-    Curve,
-    Curves,
+    DiscoveryCurve,
+    DiscoveryPlot,
     Figure,
     HeatGroup,
     HeatMap,
     HeatRow,
     IntervalPlot,
     RoleShares,
+    configurations,
+    discovery_curves,
+    interval_plot,
 )
 from swarmtest.ui.report.matplotlib_figures import require_matplotlib, write_figures
-from swarmtest.ui.report.page import Page, make_page
-from swarmtest.ui.report.study_figures import configurations, discovery_curves, interval_plot
+from swarmtest.ui.report.page import ReportPage, make_page
 from swarmtest.ui.report.svg_figures import figure_svg
 
 HOSTILE = "</text><script>alert(1)</script> \"&'\x00\x1b\u202e\ud800 $x_1$ " + "long" * 40
@@ -49,8 +51,12 @@ FIGURES: list[Figure] = [
     IntervalPlot("intervals", HOSTILE, EVERY_ROLE, 0.95),
     RoleShares("roles", HOSTILE, (FeatureShare(HOSTILE, 0.5, 0.25, 8),), 8),
     RoleShares("nothing", "nothing", (FeatureShare("x", 0.0, 0.0, 0),), 0),
-    Curves("curves", HOSTILE, "tests", "faults", (Curve(1, HOSTILE, (1.0, 9.0), (1, 2)),)),
-    Curves("instant", "one", "CPU seconds", "faults", (Curve(1, "coin", (0.0,), (1,)),)),
+    DiscoveryPlot(
+        "curves", HOSTILE, "tests", "faults", (DiscoveryCurve(1, HOSTILE, (1.0, 9.0), (1, 2)),)
+    ),
+    DiscoveryPlot(
+        "instant", "one", "CPU seconds", "faults", (DiscoveryCurve(1, "coin", (0.0,), (1,)),)
+    ),
     HeatMap(
         "heat",
         HOSTILE,
@@ -179,13 +185,13 @@ def test_hostile_figures_are_drawn_for_papers(figure: Figure, tmp_path: Path) ->
 
 
 @pytest.fixture
-def page(opened: Store, filesystem: Path, monkeypatch: pytest.MonkeyPatch) -> Page:
+def page(opened: Store, filesystem: Path, monkeypatch: pytest.MonkeyPatch) -> ReportPage:
     monkeypatch.chdir(filesystem)
     return make_page(opened, [1, 2])
 
 
 def test_figures_for_a_paper_fit_a_column_and_come_with_their_data(
-    page: Page, tmp_path: Path
+    page: ReportPage, tmp_path: Path
 ) -> None:
     image = pytest.importorskip("matplotlib.image")
     page = replace(page, faults=page.faults[:1], curves=page.curves[-1:])

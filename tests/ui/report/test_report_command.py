@@ -81,7 +81,7 @@ def test_a_campaign_run_again_by_its_command_is_the_same(
 def test_what_was_never_left_to_chance_is_said_and_amounts_remain(
     filesystem: Path, swarmtest: Command
 ) -> None:
-    text = written(swarmtest, filesystem, 2, "-o", "default.html")
+    text = written(swarmtest, filesystem, 2, "-o", "all-on.html")
     assert "No variation in the data." in text
     assert "does it matter how much of it there is?" in text
     assert "figure-intervals" not in text
@@ -94,7 +94,7 @@ def test_a_subject_that_is_gone_leaves_plain_steps(
     place = workshop("fs_machine.py --strategy coin --tests 60")
     (place / "fs_machine.py").unlink()
     text = written(swarmtest, place, "-o", "gone.html")
-    assert "Tests are shown as plain steps, for the subject cannot be loaded here" in text
+    assert "Tests are shown as plain steps, because the subject cannot be loaded here" in text
     assert "open(&#34;" in text
 
 

@@ -323,8 +323,7 @@ def cxx(output: str) -> str | None:
 
 
 def rust(output: str) -> str | None:
-    """Recognise a panic by its message and, if there is a backtrace, its functions, or else its
-    file.
+    """Recognise a panic by its message and its functions, or without a backtrace by its file.
 
     >>> rust("thread 'main' panicked at 'no entry', src/main.rs:1:40")
     'panic: no entry (main.rs)'

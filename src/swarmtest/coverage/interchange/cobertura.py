@@ -174,7 +174,7 @@ def read_cobertura(text: str | bytes, name: str = "Cobertura") -> list[FileCover
     >>> read_cobertura("<coverage>", "report.xml")
     Traceback (most recent call last):
     ...
-    swarmtest.UserError: report.xml:1: not whole XML: no element found
+    swarmtest.UserError: report.xml:1: not well-formed XML: no element found
     """
     reader = _Reader(name)
     reader.read(text)
@@ -234,7 +234,7 @@ class _Reader:
             self._parser.Parse(text, True)
         except expat.ExpatError as error:
             what = expat.errors.messages[error.code]
-            raise UserError(f"{self._name}:{error.lineno}: not whole XML: {what}") from error
+            raise UserError(f"{self._name}:{error.lineno}: not well-formed XML: {what}") from error
         except (LookupError, ValueError) as error:
             raise UserError(f"{self._name}:1: in an encoding that cannot be read") from error
         if "packages" not in self._seen:

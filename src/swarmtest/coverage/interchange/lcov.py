@@ -82,9 +82,9 @@ def read_lcov(text: str, name: str = "LCOV") -> list[FileCoverage]:
     ...
     swarmtest.UserError: cov.info:2: 'DA:one' should be DA:<line>,<count>[,<checksum>]
     """
-    sums: dict[str, _Record] = {}
-    for record in _read(text, name):
-        total = sums.setdefault(record.path, _Record("", record.path))
+    sums: dict[str, LcovRecord] = {}
+    for record in read_records(text, name):
+        total = sums.setdefault(record.path, LcovRecord("", record.path))
         total.lines.update(record.lines)
         total.branches.update(record.branches)
         for function, (line, count) in record.functions.items():
@@ -103,7 +103,7 @@ def read_lcov_tests(text: str, name: str = "LCOV") -> list[TestCoverage]:
     [TestCoverage(name='trial 7', files={'cart.py': (frozenset({1}), frozenset())})]
     """
     tests: dict[str, dict[str, tuple[frozenset[int], frozenset[Arc]]]] = {}
-    for record in _read(text, name):
+    for record in read_records(text, name):
         lines = {line for line, count in record.lines.items() if count}
         arcs = {arc for arc, count in record.branches.items() if count}
         if lines or arcs:
@@ -167,7 +167,9 @@ def _destination(to: int) -> str:
 
 
 @dataclass
-class _Record:
+class LcovRecord:
+    """What one test hit in one file."""
+
     test: str
     path: str
     lines: Counter[int] = field(default_factory=Counter)
@@ -194,9 +196,14 @@ class _Branches:
         return line, unnamed(on_line.setdefault(f"{block},{branch}", len(on_line)))
 
 
-def _read(text: str, name: str) -> Iterator[_Record]:
+def read_records(text: str, name: str, *, lenient: bool = False) -> Iterator[LcovRecord]:
+    """Yield the records of a tracefile.
+
+    If `lenient`, a record may lack its end, as in a file whose writer was killed, and only the
+    lines that count other lines have to be right.
+    """
     test = ""
-    record: _Record | None = None
+    record: LcovRecord | None = None
     branches: dict[str, _Branches] = defaultdict(_Branches)
     lines = text.split("\n")
     for number, line in enumerate((line.rstrip("\r") for line in lines), start=1):
@@ -205,10 +212,13 @@ def _read(text: str, name: str) -> Iterator[_Record]:
             continue
         if kind == "TN":
             test = rest
-        elif kind == "SF" and record is None:
-            record = _Record(test, rest)
+        elif kind == "SF" and (record is None or lenient):
+            if record is not None:
+                yield record
+            record = LcovRecord(test, rest)
         elif record is None or not (kind in FORMS or kind in TOTALS_AND_EXTRAS or line == END):
-            raise UserError(f"{name}:{number}: {_shown(line)} is not {_expected(record)}")
+            if kind == "DA" or not lenient:
+                raise UserError(f"{name}:{number}: {_shown(line)} is not {_expected(record)}")
         elif line == END:
             yield record
             record = None
@@ -216,23 +226,26 @@ def _read(text: str, name: str) -> Iterator[_Record]:
             try:
                 _add_line(record, kind, rest, branches[record.path])
             except (ValueError, KeyError) as error:
-                wrong = f"{name}:{number}: {_shown(line)} should be {FORMS[kind]}"
-                raise UserError(wrong) from error
+                if kind == "DA" or not lenient:
+                    wrong = f"{name}:{number}: {_shown(line)} should be {FORMS[kind]}"
+                    raise UserError(wrong) from error
     if record is not None:
-        raise UserError(f"{name}:{len(lines)}: ends within the record of {record.path}")
+        if not lenient:
+            raise UserError(f"{name}:{len(lines)}: ends within the record of {record.path}")
+        yield record
 
 
 def _shown(line: str) -> str:
     return repr(line if len(line) <= 60 else f"{line[:57]}...")
 
 
-def _expected(record: _Record | None) -> str:
+def _expected(record: LcovRecord | None) -> str:
     if record is None:
         return "LCOV: a file's record starts with SF:<path>"
     return f"a line of the record of {record.path}: known are {', '.join(FORMS)} and {END}"
 
 
-def _add_line(record: _Record, kind: str, rest: str, branches: _Branches) -> None:
+def _add_line(record: LcovRecord, kind: str, rest: str, branches: _Branches) -> None:
     """Add a line to its record; raise ValueError or KeyError if it is malformed."""
     if kind == "DA":
         line, count, *_ = rest.split(",")
@@ -247,7 +260,7 @@ def _add_line(record: _Record, kind: str, rest: str, branches: _Branches) -> Non
         _add_function(record, kind, rest)
 
 
-def _add_function(record: _Record, kind: str, rest: str) -> None:
+def _add_function(record: LcovRecord, kind: str, rest: str) -> None:
     first, tail = rest.split(",", 1)
     number = _number(first)
     if kind == "FN":

@@ -1,7 +1,7 @@
 """What all ways of collecting native coverage share, and the way that works in any language.
 
-`Lines` numbers the lines of source files, so that the same line of the same file is the same target
-for every way of collecting (fast path, gcov, hit files). `Collector` is the interface: an
+`LineNumbers` numbers the lines of source files, so that the same line of the same file is the same
+target for every way of collecting (fast path, gcov, hit files). `Collector` is the interface: an
 environment to run the program in, and hits afterwards.
 
 With `HitFile` the program, or a harness around it, writes its hits. The environment variable
@@ -27,6 +27,7 @@ from typing import NamedTuple, Protocol
 
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Catalogue, Hits, Source, Target, content_hash
+from swarmtest.coverage.interchange.lcov import read_records
 from swarmtest.processes.commands import ProcessEnd
 
 _SYSTEM = ("/usr/include/", "/usr/lib/", "/usr/lib64/", "/usr/local/include/")
@@ -35,13 +36,13 @@ _LINE = re.compile(r"(.+):(\d+)")
 _MAX_CACHED_HITS = 4096
 
 
-class Lines:
+class LineNumbers:
     """Numbers the lines of watched source files in a catalogue.
 
     `wanted` are files, directories or patterns; without it every file is watched except the
     system's headers.
 
-    >>> lines = Lines(Catalogue(), wanted=["src"], root="/home/me/project")
+    >>> lines = LineNumbers(Catalogue(), wanted=["src"], root="/home/me/project")
     >>> lines.number("/home/me/project/src/a.c", 12, "main")
     0
     >>> lines.catalogue.targets[0].name
@@ -155,7 +156,7 @@ class HitFile:
 
     extra_memory = 0
 
-    def __init__(self, program: str, lines: Lines, path: Path, *, lcov: bool) -> None:
+    def __init__(self, program: str, lines: LineNumbers, path: Path, *, lcov: bool) -> None:
         self._program = program
         self._lines = lines
         self._path = path
@@ -199,20 +200,11 @@ class HitFile:
                 raise self._error(where, hit, "path/file.ext:LINE or kind:name")
 
     def _read_lcov(self, text: str) -> Iterator[int | None]:
-        file = ""
-        functions: list[tuple[int, str]] = []
-        for where, record in _numbered_lines(text):
-            key, _, value = record.partition(":")
-            if key == "SF":
-                file, functions = value, []
-            elif key == "FN" and re.match(r"\d+,", value):
-                parts = value.split(",")
-                functions.append((int(parts[0]), parts[-1]))
-            elif key == "DA":
-                if not file or not re.match(r"\d+,\d+", value):
-                    raise self._error(where, record, "DA:LINE,COUNT after SF:FILE")
-                line, count = map(int, value.split(",")[:2])
-                number = self._lines.number(file, line, _function_around(line, functions))
+        name = f"what {self._program} wrote to SWARMTEST_HITS"
+        for record in read_records(text, name, lenient=True):
+            functions = [(first, function) for function, (first, _) in record.functions.items()]
+            for line, count in record.lines.items():
+                number = self._lines.number(record.path, line, _function_around(line, functions))
                 if count:
                     yield number
 

@@ -34,7 +34,7 @@ import numpy.typing as npt
 
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Hits
-from swarmtest.coverage.native.collector import Collected, Lines
+from swarmtest.coverage.native.collector import Collected, LineNumbers
 from swarmtest.processes.commands import CommandLine, Output, ProcessEnd, end_process, watch
 from swarmtest.processes.tree import kill_group
 
@@ -146,7 +146,7 @@ def has_runtime(program: str) -> bool:
 class FastCoverage:
     """Collects hits from shared memory; a module's blocks are looked up when it is first seen."""
 
-    def __init__(self, program: str, lines: Lines) -> None:
+    def __init__(self, program: str, lines: LineNumbers) -> None:
         self._program = program
         self._lines = lines
         self._has_runtime = has_runtime(program)

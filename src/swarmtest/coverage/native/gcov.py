@@ -22,7 +22,7 @@ from typing import Any
 
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Hits
-from swarmtest.coverage.native.collector import Collected, Lines
+from swarmtest.coverage.native.collector import Collected, LineNumbers
 from swarmtest.processes.commands import ProcessEnd
 
 # The `.gcno` files that gcc writes beside its objects.
@@ -104,7 +104,7 @@ class GcovCoverage:
     extra_memory = 0
 
     def __init__(
-        self, program: str, lines: Lines, directory: Path, objects: Path | None = None
+        self, program: str, lines: LineNumbers, directory: Path, objects: Path | None = None
     ) -> None:
         self._program = program
         self._lines = lines
@@ -161,7 +161,7 @@ class GcovCoverage:
             )
 
     def _number_all(self, notes: str) -> bool:
-        """Number all watched lines in a `.gcno` file; return whether there are any."""
+        """Give numbers to all watched lines in a `.gcno` file; return whether there are any."""
         report = self._report([notes])
         for path, lines in report:
             numbers = self._numbers.setdefault(path, {})

@@ -1,6 +1,6 @@
 """A native program under test: run it on one input after another, and see what each reached.
 
-`Program` is what users create, and `Run` the result of one input. A `Session` holds what one
+`Program` is what users create, and `ProgramRun` the result of one input. A `Session` holds what one
 process needs to run the program: its shared memory, its directory and its fork server are never
 used by two processes, so `Program` creates a new session after a fork.
 """
@@ -22,7 +22,13 @@ from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.core.messages.crashes import recognise
 from swarmtest.core.result import Fault
 from swarmtest.core.targets import Catalogue, Hits
-from swarmtest.coverage.native.collector import Collected, Collector, HitFile, Lines, NoCoverage
+from swarmtest.coverage.native.collector import (
+    Collected,
+    Collector,
+    HitFile,
+    LineNumbers,
+    NoCoverage,
+)
 from swarmtest.coverage.native.fast import FastCoverage, ForkServer, has_runtime
 from swarmtest.coverage.native.gcov import GcovCoverage, has_counters
 from swarmtest.processes.commands import CommandLine, ProcessEnd
@@ -35,10 +41,10 @@ _MAX_DETAILS = 20_000
 
 
 @dataclass(frozen=True)
-class Run:
+class ProgramRun:
     """One run of a program: how it ended, what it printed, and what it reached.
 
-    >>> run = Run(status=None, signal=11)
+    >>> run = ProgramRun(status=None, signal=11)
     >>> run.fault().signature
     'SIGSEGV'
     """
@@ -75,6 +81,10 @@ class Run:
         if signature:
             return Fault("exit", signature, errors[-_MAX_DETAILS:])
         return None
+
+
+Run = ProgramRun
+"""The name under which `swarmtest` exports it."""
 
 
 def _signal_name(number: int) -> str:
@@ -127,7 +137,7 @@ class Program:
             raise UserError(f"no such coverage: {coverage!r}{did_you_mean(coverage, COVERAGE)}")
         executable, *words = map(str, command) if command else [""]
         program = find_program(executable, str(cwd or ""))
-        self._settings = Settings(
+        self._settings = ProgramSettings(
             (program, *words),
             _detect(program) if coverage == "auto" else coverage,
             fork_server or persistent > 0,
@@ -141,7 +151,7 @@ class Program:
         )
         self.catalogue = Catalogue()
         """All targets from the first run on, also those of code that was never reached."""
-        self._lines = Lines(self.catalogue, sources)
+        self._lines = LineNumbers(self.catalogue, sources)
         self._directory = Path(tempfile.mkdtemp(prefix="swarmtest-"))
         self._remove = weakref.finalize(self, _remove, self._directory, os.getpid())
         self._session: Session | None = None
@@ -152,12 +162,12 @@ class Program:
         """How hits are collected; for ``auto``, what was detected."""
         return self._settings.coverage
 
-    def run(self, data: bytes, arguments: Sequence[str] = ()) -> Run:
+    def run(self, data: bytes, arguments: Sequence[str] = ()) -> ProgramRun:
         """Run the program on one input, with `arguments` added to its command."""
         if not self._remove.alive:
             raise UserError("this Program was closed: run it inside its `with` block")
         ended, collected = self._own_session().run(data, arguments)
-        return Run(
+        return ProgramRun(
             None if ended.signal else os.WEXITSTATUS(ended.status),
             ended.signal,
             ended.timed_out,
@@ -233,7 +243,7 @@ def _detect(program: str) -> str:
 
 
 @dataclass(frozen=True)
-class Settings:
+class ProgramSettings:
     """How a program is run; `Program` explains each setting."""
 
     command: tuple[str, ...]
@@ -251,7 +261,7 @@ class Settings:
 class Session:
     """What one process needs to run tests, one after another."""
 
-    def __init__(self, settings: Settings, lines: Lines, directory: Path) -> None:
+    def __init__(self, settings: ProgramSettings, lines: LineNumbers, directory: Path) -> None:
         self._settings = settings
         self._directory = directory
         directory.mkdir(exist_ok=True)
@@ -313,7 +323,7 @@ class Session:
 class _Input:
     """The program's input: a named file, or a standard input that never blocks."""
 
-    def __init__(self, settings: Settings, directory: Path) -> None:
+    def __init__(self, settings: ProgramSettings, directory: Path) -> None:
         self.path = str(directory / f"test{settings.suffix}")
         self._named = any("{test}" in word for word in settings.command)
         if self._named:
@@ -337,7 +347,7 @@ class _Input:
         os.close(self.file)
 
 
-def _collector(settings: Settings, lines: Lines, directory: Path) -> Collector:
+def _collector(settings: ProgramSettings, lines: LineNumbers, directory: Path) -> Collector:
     program = settings.command[0]
     if settings.coverage == "fast":
         return FastCoverage(program, lines)

@@ -2,10 +2,10 @@
 
 Not every statement has a probe. In a suite (the statements under one header), the statements that
 were begun are always the first few. So "the last one was begun" implies that all were, and "the
-first one was begun" implies that its header was. A `Plan` holds these implications for one file:
-a *fact* is a number, with the fact that it implies directly and the targets that it hits. Probes,
-raised exceptions and paths each stand for facts; the rest follows. `Names` gives facts their
-targets: lines, blocks and branches.
+first one was begun" implies that its header was. A `ProbePlan` holds these implications for one
+file: a *fact* is a number, with the fact that it implies directly and the targets that it hits.
+Probes, raised exceptions and paths each stand for facts; the rest follows. `TargetNames` gives
+facts their targets: lines, blocks and branches.
 
 A plan is plain data, because it is cached on disk together with the code that it belongs to.
 """
@@ -29,7 +29,7 @@ from swarmtest.coverage.weaving.syntax import (
 
 
 @dataclass
-class Function:
+class ProbedFunction:
     """What is known about a function with probes; function 0 is the module."""
 
     name: str
@@ -54,7 +54,7 @@ class Function:
 
 
 @dataclass
-class Plan:
+class ProbePlan:
     """The facts of one file."""
 
     implies: list[int] = field(default_factory=list)
@@ -65,7 +65,7 @@ class Plan:
     """For each fact the targets that it hits directly."""
     probes: list[int] = field(default_factory=list)
     """For each probe its fact."""
-    functions: list[Function] = field(default_factory=list)
+    functions: list[ProbedFunction] = field(default_factory=list)
     kinds: tuple[str, ...] = ()
     ways: int = 1
     """Length of the list of ways; index 0 is for ways that an exception ended."""
@@ -119,23 +119,25 @@ class Plan:
         return (*targets, functions, self.kinds, self.ways)
 
     @classmethod
-    def from_plain(cls, data: Any) -> Plan:
+    def from_plain(cls, data: Any) -> ProbePlan:
         """Return the plan that `to_plain` described."""
         implies, targets, hits, probes, functions, kinds, ways = data
-        return cls(implies, targets, hits, probes, [Function(*f) for f in functions], kinds, ways)
+        return cls(
+            implies, targets, hits, probes, [ProbedFunction(*f) for f in functions], kinds, ways
+        )
 
 
 Placed = ast.stmt | ast.pattern | ast.ExceptHandler
 
 
-class Names:
+class TargetNames:
     """Gives facts their targets, and functions the spans of their statements.
 
     `tree` is the module before weaving and `plain` its compiled code: a line is a target if the
     compiler generated code for it.
     """
 
-    def __init__(self, plan: Plan, text: str, tree: ast.Module, plain: CodeType) -> None:
+    def __init__(self, plan: ProbePlan, text: str, tree: ast.Module, plain: CodeType) -> None:
         self._plan = plan
         self._lines = text.split("\n")
         self._starts = logical_lines(text)

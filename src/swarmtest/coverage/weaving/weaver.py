@@ -26,7 +26,7 @@ from types import CodeType
 from swarmtest.coverage.kinds import ON_PATHS, WITH_PROBES
 from swarmtest.coverage.weaving import snippets
 from swarmtest.coverage.weaving.blocks import Outline, number_ways
-from swarmtest.coverage.weaving.implications import Function, Names, Plan
+from swarmtest.coverage.weaving.implications import ProbedFunction, ProbePlan, TargetNames
 from swarmtest.coverage.weaving.snippets import watch_predicates
 from swarmtest.coverage.weaving.syntax import (
     JUMPS,
@@ -47,7 +47,9 @@ from swarmtest.coverage.weaving.syntax import (
 )
 
 
-def weave(text: str, filename: str, file: str, kinds: tuple[str, ...]) -> tuple[CodeType, Plan]:
+def weave(
+    text: str, filename: str, file: str, kinds: tuple[str, ...]
+) -> tuple[CodeType, ProbePlan]:
     """Return the code of a module with probes, and the plan that says what they mean.
 
     `file` is the key with which the code gets its cells (`swarmtest.coverage.file_probes`).
@@ -58,7 +60,7 @@ def weave(text: str, filename: str, file: str, kinds: tuple[str, ...]) -> tuple[
 
 def woven_tree(
     text: str, filename: str, file: str, kinds: tuple[str, ...]
-) -> tuple[ast.Module, Plan]:
+) -> tuple[ast.Module, ProbePlan]:
     """Return the same as a syntax tree, for callers that weave in more."""
     tree = ast.parse(text, filename)
     with warnings.catch_warnings():
@@ -107,8 +109,8 @@ class _Weaver:
     def __init__(
         self, text: str, tree: ast.Module, plain: CodeType, kinds: tuple[str, ...]
     ) -> None:
-        self.plan = Plan(kinds=kinds)
-        self._names = Names(self.plan, text, tree, plain)
+        self.plan = ProbePlan(kinds=kinds)
+        self._names = TargetNames(self.plan, text, tree, plain)
         self._branch = "branch" in kinds
         self._probes = bool(WITH_PROBES & set(kinds))
         self._predicate = "predicate" in kinds
@@ -116,7 +118,7 @@ class _Weaver:
 
     def module(self, tree: ast.Module, file: str) -> None:
         """Weave a whole module, in place."""
-        self.plan.functions.append(Function("", 1))
+        self.plan.functions.append(ProbedFunction("", 1))
         scope = CodeScope(0, direct=True)
         head, rest = _split_head(tree.body)
         entry = self.plan.fact()
@@ -233,7 +235,7 @@ class _Weaver:
 
     def _function(self, node: FunctionNode, outer: CodeScope) -> None:
         number = len(self.plan.functions)
-        function = Function(outer.within(node.name), first_line(node))
+        function = ProbedFunction(outer.within(node.name), first_line(node))
         self.plan.functions.append(function)
         # A function that looks at its locals must not see ours.
         may_add_locals = not looks_at_locals(node)
@@ -260,7 +262,7 @@ class _Weaver:
             woven = [*snippets.located([start], rest[0]), *woven]
         node.body = [*head, *woven]
 
-    def _number_ways(self, function: Function) -> dict[str, int] | None:
+    def _number_ways(self, function: ProbedFunction) -> dict[str, int] | None:
         counted = number_ways(function.outline)
         if counted is None:
             return None

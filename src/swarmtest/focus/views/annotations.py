@@ -15,20 +15,21 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from swarmtest.core.errors import version
+from swarmtest.core.formatting import plural
 from swarmtest.focus.outcome import FocusedFault, FocusedTarget, FocusOutcome
 from swarmtest.focus.views.rows import (
-    age,
     by_age,
     hits_of,
     is_failure,
     line_ranges,
     never_hit,
     repository_path,
-    things,
+    status_word,
+    target_word,
     verdict,
 )
-from swarmtest.focus.views.terminal import shown_by
-from swarmtest.ui.terminal.tables import fault_message, plural
+from swarmtest.focus.views.terminal import tests_that_show
+from swarmtest.ui.terminal.tables import fault_message
 from swarmtest.ui.terminal.text import one_line, printable
 
 # GitHub annotations.
@@ -85,8 +86,8 @@ def _fault_annotation(fault: FocusedFault, top: Path, here: Path | None) -> _Ann
             "file": repository_path(fault.location[0], top, here),
             "line": str(fault.location[1]),
         }
-    properties["title"] = f"{age(fault)} {record.id}"
-    lines = [record.signature, fault_message(record), f"shown by {shown_by(fault)}"]
+    properties["title"] = f"{status_word(fault)} {record.id}"
+    lines = [record.signature, fault_message(record), f"shown by {tests_that_show(fault)}"]
     if fault.why_unknown:
         lines.append(f"whether it is new is not known: {fault.why_unknown}")
     if fault.replay:
@@ -98,7 +99,7 @@ def _never_hit_annotations(
     outcome: FocusOutcome, top: Path, here: Path | None
 ) -> list[_Annotation]:
     missed = never_hit(outcome)
-    title = f"{things(outcome)} never hit"
+    title = f"{target_word(outcome)} never hit"
     annotations = []
     for file, first, last in line_ranges(missed):
         location = {"file": repository_path(file, top, here), "line": str(first)}
@@ -193,8 +194,8 @@ def _add_fault(suite: Element, fault: FocusedFault) -> None:
         SubElement(case, "skipped", message="in the base version too")
         return
     failure = SubElement(case, "failure", type=_name(record.kind))
-    failure.set("message", f"{age(fault)}: {one_line(record.signature)}")
-    lines = [f"shown by {shown_by(fault)}"]
+    failure.set("message", f"{status_word(fault)}: {one_line(record.signature)}")
+    lines = [f"shown by {tests_that_show(fault)}"]
     if fault.why_unknown:
         lines.append(f"whether it is new is not known: {one_line(fault.why_unknown)}")
     if fault.replay:
@@ -297,7 +298,7 @@ class _Locations:
 
 def _fault_result(fault: FocusedFault, locations: _Locations) -> dict[str, Any]:
     record = fault.record
-    lines = [record.signature, fault_message(record), f"shown by {shown_by(fault)}"]
+    lines = [record.signature, fault_message(record), f"shown by {tests_that_show(fault)}"]
     if not fault.location:
         lines.append("where it failed is not known")
     if fault.why_unknown:
@@ -318,7 +319,7 @@ def _fault_result(fault: FocusedFault, locations: _Locations) -> dict[str, Any]:
 
 def _never_hit_results(outcome: FocusOutcome, locations: _Locations) -> list[dict[str, Any]]:
     targets = never_hit(outcome)
-    thing = things(outcome)
+    thing = target_word(outcome)
     results = []
     for file, first, last in line_ranges(targets):
         here = [t for t in targets if t.file == file and first <= t.line <= last]

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any
 
+from swarmtest.core.formatting import duration, p_value, plural
 from swarmtest.focus.measurement import HittingRatio, hitting_ratio, rate_ratio, ratio_text
 from swarmtest.focus.outcome import FocusedFault, FocusedTarget, FocusOutcome
 from swarmtest.focus.views.rows import (
@@ -20,7 +21,6 @@ from swarmtest.focus.views.rows import (
     PASSED,
     WARNED,
     FocusRow,
-    age,
     aimed_at,
     by_age,
     cautions,
@@ -28,8 +28,9 @@ from swarmtest.focus.views.rows import (
     focus_rows,
     never_hit,
     places,
+    status_word,
     summaries,
-    things,
+    target_word,
     verdict,
 )
 from swarmtest.focus.views.terminal import (
@@ -37,12 +38,11 @@ from swarmtest.focus.views.terminal import (
     dropped_line,
     mapped_lines,
     percent,
-    shown_by,
+    tests_that_show,
     unreached_line,
 )
 from swarmtest.ui.terminal.reduced_tests import reduction_data
-from swarmtest.ui.terminal.tables import plural
-from swarmtest.ui.terminal.text import duration, elided, json_text, one_line, p_value, printable
+from swarmtest.ui.terminal.text import elided, json_text, one_line, printable
 
 # JSON.
 
@@ -76,8 +76,10 @@ def focus_data(outcome: FocusOutcome) -> dict[str, Any]:
 
 
 def _target_data(target: FocusedTarget) -> dict[str, Any]:
+    plain = asdict(target)
+    plain["stand_in"] = plain.pop("proxy")  # programs know it by this older name
     return {
-        **asdict(target),
+        **plain,
         "ratio": _ratio_data(hitting_ratio(target.directed, target.undirected)),
         "rate_ratio": _ratio_data(rate_ratio(target.directed, target.undirected)),
         "ratio_to_default": _ratio_data(hitting_ratio(target.directed, target.default)),
@@ -211,8 +213,8 @@ def _fault(fault: FocusedFault, with_details: bool) -> str:
     where = ""
     if fault.location:
         where = f" at {code(f'{fault.location[0]}:{fault.location[1]}')}"
-    title = f"**{age(fault).capitalize()}** {code(record.signature)}{where}"
-    lines = [title, f"Shown by {shown_by(fault)}."]
+    title = f"**{status_word(fault).capitalize()}** {code(record.signature)}{where}"
+    lines = [title, f"Shown by {tests_that_show(fault)}."]
     if fault.why_unknown:
         lines.append(f"Whether it is new is not known: {code(fault.why_unknown)}")
     parts = ["<br>\n".join(lines)]
@@ -243,7 +245,7 @@ def _never_hit(outcome: FocusOutcome, limits: _Limits) -> str:
     if len(by_file) > limits.lines:
         left = sum(map(len, by_file[limits.lines :]))
         lines.append(f"- … and {left:,} more in {len(by_file) - limits.lines} other files")
-    title = f"### Never hit: {plural(len(missed), things(outcome))}"
+    title = f"### Never hit: {plural(len(missed), target_word(outcome))}"
     return "\n".join([title, "", *lines])
 
 
@@ -254,19 +256,19 @@ def _targets(outcome: FocusOutcome, limits: _Limits) -> str:
     body = "\n".join([_table(rows[: limits.rows], limits), *_ratios(rows)])
     if len(rows) > limits.rows:
         body += f"\n\n… and {len(rows) - limits.rows:,} more rows."
-    title = f"Targets: {plural(len(outcome.targets), things(outcome))}"
+    title = f"Targets: {plural(len(outcome.targets), target_word(outcome))}"
     if len(rows) <= _OPEN_ROWS:
         return f"### {title}\n\n{body}"
     return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
 
 
 def _table(rows: Sequence[FocusRow], limits: _Limits) -> str:
-    head = ("target", "function", "undirected", "default", "directed", "ratio", "per CPU s")
+    head = ("target", "function", "undirected", "all on", "directed", "ratio", "per CPU s")
     lines = [_line(head), "|---|---|---:|---:|---:|---|---:|"]
     lines += [
         _line(
             (
-                code(row.name) + (" ¹" if row.first.stand_in else ""),
+                code(row.name) + (" ¹" if row.first.proxy else ""),
                 code(row.first.function) if row.first.function else "",
                 percent(row.first.undirected),
                 percent(row.first.default),
@@ -277,8 +279,8 @@ def _table(rows: Sequence[FocusRow], limits: _Limits) -> str:
         )
         for row in rows
     ]
-    if any(row.first.stand_in for row in rows):
-        names = dict.fromkeys(row.first.stand_in for row in rows if row.first.stand_in)
+    if any(row.first.proxy for row in rows):
+        names = dict.fromkeys(row.first.proxy for row in rows if row.first.proxy)
         proxies = "; ".join(code(name) for name in [*names][: limits.lines])
         lines += ["", f"¹ Too little data of its own: aimed at through {proxies}."]
     return "\n".join(lines)

@@ -13,6 +13,7 @@ from functools import cached_property
 from itertools import groupby
 from pathlib import Path, PurePath
 
+from swarmtest.core.formatting import plural
 from swarmtest.focus.measurement import (
     HittingRatio,
     RatioSummary,
@@ -21,7 +22,6 @@ from swarmtest.focus.measurement import (
     summarise,
 )
 from swarmtest.focus.outcome import Count, FocusedFault, FocusedTarget, FocusOutcome
-from swarmtest.ui.terminal.tables import plural
 from swarmtest.ui.terminal.text import one_line, spans
 
 FAILED, WARNED, PASSED = "failed", "warned", "passed"
@@ -86,7 +86,7 @@ def focus_rows(targets: Iterable[FocusedTarget]) -> list[FocusRow]:
 def _row_key(target: FocusedTarget) -> tuple[object, ...]:
     own_name = "" if is_line(target) else target.target
     counts = target.directed, target.undirected, target.default
-    return own_name, target.file, target.function, target.stand_in, target.dropped, counts
+    return own_name, target.file, target.function, target.proxy, target.dropped, counts
 
 
 def is_line(target: FocusedTarget) -> bool:
@@ -154,14 +154,14 @@ def is_failure(fault: FocusedFault) -> bool:
     return fault.status != "old"
 
 
-def age(fault: FocusedFault) -> str:
+def status_word(fault: FocusedFault) -> str:
     """Return ``new fault`` and the like; just ``fault`` if the base version was not checked."""
     words = {"new": "new fault", "old": "old fault", "unknown": "perhaps new fault"}
     return words.get(fault.status, "fault")
 
 
 @dataclass(frozen=True)
-class Verdict:
+class FocusVerdict:
     """The result in one line."""
 
     level: str
@@ -169,20 +169,20 @@ class Verdict:
     text: str
 
 
-def verdict(outcome: FocusOutcome) -> Verdict:
+def verdict(outcome: FocusOutcome) -> FocusVerdict:
     """Return the counts of faults by age, and how many of the targets were hit."""
     if not outcome.tests:
-        return Verdict(WARNED, "no test was run")
+        return FocusVerdict(WARNED, "no test was run")
     total, missed = len(outcome.targets), len(never_hit(outcome))
     parts = [_fault_counts(outcome.faults)]
     if total:
-        parts.append(f"{total - missed:,} of {plural(total, things(outcome))} hit")
+        parts.append(f"{total - missed:,} of {plural(total, target_word(outcome))} hit")
     failed = any(map(is_failure, outcome.faults))
     level = FAILED if failed else WARNED if missed or not total else PASSED
-    return Verdict(level, "; ".join(parts))
+    return FocusVerdict(level, "; ".join(parts))
 
 
-def things(outcome: FocusOutcome) -> str:
+def target_word(outcome: FocusOutcome) -> str:
     """Return the word for one of the targets."""
     if not all(map(is_line, outcome.targets)):
         return "target"
@@ -253,8 +253,12 @@ def _misled(outcome: FocusOutcome) -> list[str]:
     if not worse:
         return []
     text = places(target for row in worse for target in row.targets)
-    old = any(target.mapped or target.stand_in for row in worse for target in row.targets)
-    why = ": the data is of other code; --fresh runs a baseline of this one" if old else ""
+    old = any(target.mapped or target.proxy for row in worse for target in row.targets)
+    why = (
+        ": the data comes from other code; use --fresh to run a baseline of this code"
+        if old
+        else ""
+    )
     return [f"directed tests hit less often than undirected ones: {text}{why}"]
 
 

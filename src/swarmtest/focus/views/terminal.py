@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from swarmtest.core.formatting import duration, format_percent, p_value, plural
 from swarmtest.focus.measurement import HittingRatio, RatioSummary, ratio_text
 from swarmtest.focus.outcome import Count, FocusedFault, FocusedTarget, FocusOutcome
 from swarmtest.focus.views.rows import (
     FocusRow,
-    age,
     aimed_at,
     by_age,
     cautions,
@@ -21,13 +21,14 @@ from swarmtest.focus.views.rows import (
     never_hit,
     places,
     plain,
+    status_word,
     summaries,
-    things,
+    target_word,
     verdict,
 )
 from swarmtest.ui.terminal.reduced_tests import reduction_line
-from swarmtest.ui.terminal.tables import fault_message, fitted, plural, shortened, widest, wrapped
-from swarmtest.ui.terminal.text import duration, elided, p_value, short_percent
+from swarmtest.ui.terminal.tables import fault_message, fitted, shortened, widest, wrapped
+from swarmtest.ui.terminal.text import elided
 
 # The table of targets: hitting fractions side by side, and their ratios.
 
@@ -47,7 +48,7 @@ def target_table(rows: Sequence[FocusRow], width: int = 0, everything: bool = Fa
     lines = [_table(shown, width)]
     if len(shown) < len(rows):
         lines.append(f"... and {len(rows) - len(shown):,} more: --all")
-    lines += [wrapped(line, width, "   ") for line in _stand_in_lines(shown)]
+    lines += [wrapped(line, width, "   ") for line in _proxy_lines(shown)]
     return "\n".join([*lines, wrapped(_LEGEND, width)])
 
 
@@ -78,7 +79,7 @@ class _View:
     def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]], str]:
         """Return the head, the rows and which columns are aligned right."""
         with_default = any(row.first.default.tests for row in self.rows)
-        marks = _stand_in_names(self.rows)
+        marks = _proxy_names(self.rows)
         columns: list[tuple[str, str, list[str]]] = [
             ("target", " ", [self._name(row) + _mark(row, marks) for row in self.rows]),
             ("undirected", "r", [percent(row.first.undirected) for row in self.rows]),
@@ -87,7 +88,7 @@ class _View:
             ("per CPU s", "r", [bare_ratio(row.rate) for row in self.rows]),
         ]
         if with_default:
-            columns.insert(2, ("default", "r", [percent(row.first.default) for row in self.rows]))
+            columns.insert(2, ("all on", "r", [percent(row.first.default) for row in self.rows]))
         if self.functions:
             columns.insert(1, ("function", " ", [plain(row.first.function) for row in self.rows]))
         head, right, cells = zip(*columns, strict=True)
@@ -121,21 +122,21 @@ def bare_ratio(ratio: HittingRatio) -> str:
 
 def percent(count: Count) -> str:
     """Return the hitting fraction; a dash if there was no test."""
-    return short_percent(count.fraction) if count.tests else "-"
+    return format_percent(count.fraction) if count.tests else "-"
 
 
-def _stand_in_names(rows: Sequence[FocusRow]) -> list[str]:
-    return [*dict.fromkeys(row.first.stand_in for row in rows if row.first.stand_in)]
+def _proxy_names(rows: Sequence[FocusRow]) -> list[str]:
+    return [*dict.fromkeys(row.first.proxy for row in rows if row.first.proxy)]
 
 
 def _mark(row: FocusRow, names: Sequence[str]) -> str:
-    return f" [{names.index(row.first.stand_in) + 1}]" if row.first.stand_in else ""
+    return f" [{names.index(row.first.proxy) + 1}]" if row.first.proxy else ""
 
 
-def _stand_in_lines(rows: Sequence[FocusRow]) -> list[str]:
+def _proxy_lines(rows: Sequence[FocusRow]) -> list[str]:
     return [
         f"[{number}] too little data of its own, aimed at through {plain(name)}"
-        for number, name in enumerate(_stand_in_names(rows), 1)
+        for number, name in enumerate(_proxy_names(rows), 1)
     ]
 
 
@@ -157,7 +158,7 @@ def focus_text(outcome: FocusOutcome, width: int = 0, everything: bool = False) 
         target_table(rows, width, everything),
         _summary(rows, width),
         _said(_remarks(outcome, everything), width),
-        _said([reached(outcome, everything)], width),
+        _said([hits_summary(outcome, everything)], width),
         _faults(outcome, width, everything),
         wrapped(f"focus: {verdict(outcome).text}", width, "  "),
     ]
@@ -189,7 +190,8 @@ def _summary(rows: Sequence[FocusRow], width: int) -> str:
     if len(rows) < 2 or not all_summaries:
         return ""
     names = ("ratios", "improved", "n", "mean", "sd", "min", "25%", "50%", "75%", "max", "p")
-    body = [(name, *_summary_cells(summary)) for name, summary in all_summaries.items()]
+    shown = {"to default": "to all on"}
+    body = [(shown.get(name, name), *_summary_cells(s)) for name, s in all_summaries.items()]
     table = fitted(names, body, " rrrrrrrrrr", width)
     if width and widest(table) > width:
         columns = [names.index(name) for name in ("ratios", "improved", "n", "mean", "50%", "p")]
@@ -197,7 +199,7 @@ def _summary(rows: Sequence[FocusRow], width: int) -> str:
         table = fitted(head, short, " rrrrr", width)
     notes = ["n: lines that the same tests hit count once; p: Wilcoxon signed-rank"]
     if any(summary.unbounded for summary in all_summaries.values()):
-        notes.append("targets that only directed tests hit are improved, but in no mean")
+        notes.append("targets that only directed tests hit count as improved, but not in the mean")
     return "\n".join([table, wrapped("; ".join(notes), width)])
 
 
@@ -211,7 +213,7 @@ def _summary_cells(summary: RatioSummary) -> tuple[str, ...]:
     )
     values = (summary.mean, summary.deviation, *spread)
     cells = ["-" if math.isnan(value) else ratio_text(value) for value in values]
-    return f"{summary.improved:.0%}", str(summary.count), *cells, p_value(summary.p)
+    return format_percent(summary.improved, 0), str(summary.count), *cells, p_value(summary.p)
 
 
 # Remarks.
@@ -272,13 +274,13 @@ def _with_reasons(what: str, targets: Sequence[FocusedTarget], everything: bool)
     return f"{what}, {count}: {'; '.join(parts[:_MOST_LINES])}{more}"
 
 
-def reached(outcome: FocusOutcome, everything: bool = False) -> str:
+def hits_summary(outcome: FocusOutcome, everything: bool = False) -> str:
     """Say how many targets were hit, how often, and which never."""
     if not outcome.targets:
         return ""
     missed = never_hit(outcome)
     counts = [hits_of(t).hits for t in outcome.targets if hits_of(t).hits]
-    text = f"{things(outcome)}s: {len(outcome.targets):,}; hit {len(counts):,}"
+    text = f"{target_word(outcome)}s: {len(outcome.targets):,}; hit {len(counts):,}"
     if counts:
         least, most = min(counts), max(counts)
         among = f"{least:,} to {plural(most, 'test')}" if least < most else plural(most, "test")
@@ -310,7 +312,7 @@ def _faults(outcome: FocusOutcome, width: int, everything: bool) -> str:
 def _fault_lines(fault: FocusedFault, width: int) -> list[str]:
     """Describe a fault: how old, what, where, how often, and how to replay it."""
     record = fault.record
-    description = [f"{age(fault)} {record.id}  {record.kind}: {plain(record.signature)}"]
+    description = [f"{status_word(fault)} {record.id}  {record.kind}: {plain(record.signature)}"]
     if fault.location:
         description.append(f"  at {plain(fault.location[0])}:{fault.location[1]}")
     if fault.why_unknown:
@@ -318,7 +320,7 @@ def _fault_lines(fault: FocusedFault, width: int) -> list[str]:
     message = plain(fault_message(record))
     if message:
         description.append(f"  message: {message}")
-    description.append(f"  shown by {shown_by(fault)}")
+    description.append(f"  shown by {tests_that_show(fault)}")
     reduced = reduction_line(record, fault.reduced, fault.reduced_in, fault.part)
     if reduced:
         description.append(f"  {plain(reduced)}")
@@ -330,7 +332,7 @@ def _fault_lines(fault: FocusedFault, width: int) -> list[str]:
     return [*lines, f"  replay: {plain(fault.replay)}"] if fault.replay else lines
 
 
-def shown_by(fault: FocusedFault) -> str:
+def tests_that_show(fault: FocusedFault) -> str:
     """Say how many directed and undirected tests show a fault."""
     parts = [
         f"{count.hits:,} of {count.tests:,} {sort} tests"

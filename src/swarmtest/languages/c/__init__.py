@@ -1,1 +1,1 @@
-"""Read C and C++: tokens, functions and control flow by hand, syntax trees by tree-sitter."""
+"""Read C and C++ with tree-sitter: functions, their control flow, and syntax trees."""

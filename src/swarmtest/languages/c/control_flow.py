@@ -1,22 +1,24 @@
-"""The control flow of a C function, read from its tokens.
+"""The control flow of a C or C++ function, read from its syntax tree.
 
 `swarmtest.languages.c.functions` finds the functions, and says what this reading cannot see.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from swarmtest.languages.c.tokens import ELSE, END, IF, Token
-from swarmtest.languages.dominators import Dominance
-from swarmtest.languages.flow_graph import Graph
+from swarmtest.languages.flow_graph import Dominance, Graph
 
-_KEYWORDS = {
-    *("if", "else", "for", "while", "do", "switch", "case", "default", "return", "break"),
-    *("continue", "goto", "try", "catch", "throw"),
-}
-_NO_LABELS = {"default", "public", "private", "protected"}
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_ENDLESS = re.compile(rb"for\s*\(\s*;\s*;\s*\)|while\s*\(\s*(?:1|true)\s*\)")
+_CALL_IN_CAPITALS = re.compile(rb"\b([A-Z_][A-Z0-9_]+)\s*\(")
+_GOTO_ANY = re.compile(rb"goto\s*\*")
 
 
 @dataclass(frozen=True)
@@ -55,14 +57,18 @@ class FunctionFlow:
         return [line, *(n for n in range(line + 1, end + 1) if n not in self._dominance.lines)]
 
 
-def flow_of_body(
-    tokens: list[Token], partners: dict[int, int], opening: int, close: int, first: int
+def flow_of_function(
+    raw: bytes, first: int, opening: int, nodes: Sequence[Node], last: int
 ) -> FunctionFlow:
-    """Return the flow of a function whose braces are the tokens `opening` and `close`."""
-    builder = _Builder(tokens, partners, first)
-    builder.body(opening, close)
+    """Return the flow of a function in the file `raw`.
+
+    `first` is the line of its name, `opening` that of its brace, `nodes` is what is in the braces,
+    and `last` is the line of the closing brace, or 0 if there is none.
+    """
+    builder = _Builder(raw, first)
+    builder.body(nodes, last)
     graph = builder.graph
-    ends = {first: tokens[opening].line} | builder.ends
+    ends = {first: opening} | builder.ends
     return FunctionFlow(tuple(graph.lines), tuple(map(tuple, graph.successors)), ends)
 
 
@@ -81,13 +87,12 @@ class _Exits:
 class _Builder:
     """A builder of the graph of one function.
 
-    Methods take the index of a token and the node that control comes from; they return the index
-    after the statement and the node where control continues.
+    Methods take a statement and the node of the graph that control comes from; they return the
+    node where control continues.
     """
 
-    def __init__(self, tokens: list[Token], partners: dict[int, int], first: int) -> None:
-        self._tokens = tokens
-        self._partners = partners
+    def __init__(self, raw: bytes, first: int) -> None:
+        self._raw = raw
         self.graph = Graph(first)
         self.ends: dict[int, int] = {}
         self._labels: dict[str, int] = {}
@@ -97,14 +102,16 @@ class _Builder:
         """The nodes after jumps."""
         self._defaults: set[int] = set()
         """The switches that have a ``default``."""
+        self._bodies: list[Node] = []
+        """The bodies that the parser did not see as such, of statements that are being added."""
 
-    def body(self, opening: int, close: int) -> None:
+    def body(self, nodes: Sequence[Node], last: int) -> None:
         """Add a whole function."""
         leave = self.graph.node()
-        at = self._suite(opening + 1, close, 0, _Exits(leave))
+        at = self._suite(nodes, 0, _Exits(leave))
         self.graph.edge(at, leave)
-        if close < len(self._tokens):
-            self.graph.node(self._tokens[close].line, leave)
+        if last:
+            self.graph.node(last, leave)
         aimed = {label for _, label in self._jumps}
         for start, label in self._jumps:
             ends = [self._labels[label]] if label in self._labels else self._labels.values()
@@ -114,251 +121,290 @@ class _Builder:
             if label not in aimed and "" not in aimed:
                 self.graph.edge(0, node)
 
-    def _text(self, at: int) -> str:
-        return self._tokens[at].text if at < len(self._tokens) else ""
-
-    def _line(self, begin: int, end: int, after: int, exits: _Exits) -> int:
-        """Add a node for the tokens from `begin` to `end`."""
-        tokens = self._tokens
-        line = tokens[begin].line
-        last = tokens[min(max(end, begin), len(tokens) - 1)].line
+    def _line(self, begin: Node, end: Node, after: int, exits: _Exits) -> int:
+        """Add a node for the code from one node of the tree to another."""
+        line, last = begin.start_point[0] + 1, _last_line(end)
         if last > line:
             self.ends[line] = max(last, self.ends.get(line, 0))
         node = self.graph.node(line, after)
         if exits.raised >= 0:
             self.graph.edge(node, exits.raised)
-        if any(self._is_macro(i) for i in range(begin, end)):
+        if self._has_macro(begin, end):
             self._jumps.append((node, ""))
         return node
 
-    def _is_macro(self, at: int) -> bool:
-        text = self._text(at)
-        return text.isupper() and len(text) > 1 and self._text(at + 1) == "("
+    def _has_macro(self, begin: Node, end: Node) -> bool:
+        """Return whether there is a call of something in capitals, which may hide a jump."""
+        names = _CALL_IN_CAPITALS.findall(self._raw, begin.start_byte, end.end_byte)
+        return any(name.isupper() for name in names)
 
-    def _suite(self, at: int, end: int, node: int, exits: _Exits) -> int:
-        while at < end:
-            if node in self._after_jumps and not self._is_label(at):
+    def _suite(self, nodes: Iterable[Node], node: int, exits: _Exits) -> int:
+        statements = [node for node in _statements_in(nodes) if not _is_empty(node)]
+        at = 0
+        while at < len(statements):
+            statement = statements[at]
+            following = statements[at + 1].type if at + 1 < len(statements) else ""
+            at += 1
+            if node in self._after_jumps and statement.type not in _LABELS:
                 # Nothing visible leads here, so a macro hides a label.
                 self.graph.edge(exits.switch, node)
-            at, node = self._statement(at, end, node, exits)
+            if following == "compound_statement" and is_call_before_block(statement):
+                node = self._macro_with_block(statement, statements[at], node, exits)
+                at += 1
+            elif following in _CONDITIONAL and _lacks_body(statement):
+                self._bodies.append(statements[at])
+                node = self._statement(statement, node, exits)
+                at += 1
+            else:
+                node = self._statement(statement, node, exits)
         return node
 
-    def _is_label(self, at: int) -> bool:
-        text = self._text(at)
-        named = _is_word(text) and text not in _NO_LABELS and self._text(at + 1) == ":"
-        return named or text in ("case", "default")
+    def _statement(self, statement: Node | None, node: int, exits: _Exits) -> int:
+        if statement is None:
+            return node
+        if self._bodies and _is_absent(statement):
+            statement = self._bodies.pop()
+        match statement.type:
+            case "compound_statement":
+                return self._block(statement, node, exits)
+            case "if_statement":
+                return self._if(statement, node, exits)
+            case "while_statement" | "for_statement" | "for_range_loop":
+                return self._loop(statement, node, exits)
+            case "do_statement":
+                return self._do(statement, node, exits)
+            case "switch_statement":
+                return self._switch(statement, node, exits)
+            case "case_statement":
+                return self._case(statement, node, exits)
+            case "labeled_statement":
+                return self._label(statement, node, exits)
+            case "return_statement" | "break_statement" | "continue_statement" | "goto_statement":
+                return self._jump(statement, node, exits)
+            case "throw_statement" | "co_return_statement":
+                return self._jump(statement, node, exits)
+            case "try_statement":
+                return self._try(statement, node, exits)
+            case "else_clause" | "attributed_statement":
+                return self._suite(statement.named_children, node, exits)
+            case "function_definition":
+                return self._macro_with_block(
+                    statement, statement.child_by_field_name("body"), node, exits
+                )
+        if statement.type in _CONDITIONAL:
+            return self._alternatives(statement, node, exits)
+        if statement.type in _NOT_CODE or _is_empty(statement):
+            return node
+        return self._line(statement, statement, node, exits)
 
-    def _statement(self, at: int, end: int, node: int, exits: _Exits) -> tuple[int, int]:
-        """Add one statement, and consume at least one token."""
-        if at >= end:
-            return at, node
-        text = self._text(at)
-        match text:
-            case ";" | "else" | ")" | "]" | "}":
-                return at + 1, node
-            case "{":
-                return self._block(at, end, node, exits)
-            case "if":
-                return self._if(at, end, node, exits)
-            case "while" | "for":
-                return self._loop(at, end, node, exits)
-            case "do":
-                return self._do(at, end, node, exits)
-            case "switch":
-                return self._switch(at, end, node, exits)
-            case "case" | "default":
-                return self._case(at, end, node, exits)
-            case "return" | "break" | "continue" | "goto" | "throw":
-                return self._jump(at, end, node, exits)
-            case "try":
-                return self._try(at, end, node, exits)
-        if text.startswith("#"):
-            return self._alternatives(at, end, node, exits)
-        if self._is_label(at):
-            label = self._labels.setdefault(text, self.graph.node())
-            self.graph.edge(node, label)
-            return at + 2, label
-        return self._plain(at, end, node, exits)
+    def _block(self, block: Node, node: int, exits: _Exits) -> int:
+        node = self._suite(block.children, node, exits)
+        close = block.children[-1] if block.children else block
+        if close.type == "}" and not close.is_missing:
+            node = self.graph.node(close.start_point[0] + 1, node)
+        return node
 
-    def _block(self, at: int, end: int, node: int, exits: _Exits) -> tuple[int, int]:
-        close = min(self._partners[at], end)
-        node = self._suite(at + 1, close, node, exits)
-        if close < end:
-            node = self.graph.node(self._tokens[close].line, node)
-        return close + 1, node
-
-    def _header(self, at: int, end: int, node: int, exits: _Exits) -> tuple[int, int]:
+    def _header(self, statement: Node, node: int, exits: _Exits) -> int:
         """Add a keyword with the parentheses after it."""
-        opening = at + 1
-        while opening < end and self._text(opening) != "(" and _is_word(self._text(opening)):
-            opening += 1  # if constexpr
-        close = min(self._partners.get(opening, at), end)
-        return close + 1, self._line(at, close, node, exits)
+        return self._line(statement.children[0], _end_of_header(statement), node, exits)
 
-    def _if(self, at: int, end: int, node: int, exits: _Exits) -> tuple[int, int]:
+    def _if(self, statement: Node, node: int, exits: _Exits) -> int:
         after = self.graph.node()
         while True:
-            at, test = self._header(at, end, node, exits)
-            at, then = self._statement(self._past_marks(at, end), end, test, exits)
+            test = self._header(statement, node, exits)
+            then = self._statement(_field(statement, "consequence"), test, exits)
             self.graph.edge(then, after)
-            if self._text(at) != "else" or at >= end:
+            other = _field(statement, "alternative")
+            if other is not None and other.type == "else_clause":
+                other = next(_statements_in(other.children), None)
+            if other is None:
                 self.graph.edge(test, after)
-                return at, after
-            at = self._past_marks(at + 1, end)
-            if self._text(at) != "if" or at >= end:
-                at, other = self._statement(at, end, test, exits)
-                self.graph.edge(other, after)
-                return at, after
-            node = test
+                return after
+            if other.type != "if_statement":
+                self.graph.edge(self._statement(other, test, exits), after)
+                return after
+            statement, node = other, test
 
-    def _past_marks(self, at: int, end: int) -> int:
-        """Skip directives between a header and its statement."""
-        while at < end and self._text(at).startswith("#"):
-            at += 1
-        return at
-
-    def _loop(self, at: int, end: int, node: int, exits: _Exits) -> tuple[int, int]:
-        if not self._is_endless(at):
-            at, test = self._header(at, end, node, exits)
-            return self._repeated(self._past_marks(at, end), end, test, exits)
-        begin = min(self._partners[at + 1] + 1, end)
+    def _loop(self, statement: Node, node: int, exits: _Exits) -> int:
+        body = _field(statement, "body")
+        if not _ENDLESS.match(self._raw, statement.start_byte):
+            return self._repeated(body, self._header(statement, node, exits), exits)
+        # An endless loop has no code of its own: its line stands only for the jump back.
         top = self.graph.node(after=node)
         after = self.graph.node()
         inner = replace(exits, broken=after, continued=top)
-        at, last = self._statement(self._past_marks(begin, end), end, top, inner)
-        self.graph.edge(last, top)
-        hidden = any(self._is_macro(i) for i in range(begin, at))
+        self.graph.edge(self._statement(body, top, inner), top)
+        hidden = body is not None and self._has_macro(body, body)
         if hidden or after not in self.graph.reached({after}):
             self.graph.edge(top, after)
-        return at, after
+        return after
 
-    def _is_endless(self, at: int) -> bool:
-        """Return whether a loop has no code of its own.
-
-        Then its line stands only for the jump back.
-        """
-        close = self._partners.get(at + 1, at)
-        inside = [token.text for token in self._tokens[at + 2 : close]]
-        return self._text(at + 1) == "(" and inside in ([";", ";"], ["1"], ["true"])
-
-    def _repeated(self, at: int, end: int, test: int, exits: _Exits) -> tuple[int, int]:
+    def _repeated(self, body: Node | None, test: int, exits: _Exits) -> int:
         after = self.graph.node(after=test)
         inner = replace(exits, broken=after, continued=test)
-        at, last = self._statement(at, end, test, inner)
-        self.graph.edge(last, test)
-        return at, after
+        self.graph.edge(self._statement(body, test, inner), test)
+        return after
 
-    def _do(self, at: int, end: int, node: int, exits: _Exits) -> tuple[int, int]:
+    def _do(self, statement: Node, node: int, exits: _Exits) -> int:
         top, tested, after = self.graph.node(after=node), self.graph.node(), self.graph.node()
         inner = replace(exits, broken=after, continued=tested)
-        at, last = self._statement(self._past_marks(at + 1, end), end, top, inner)
+        last = self._statement(_field(statement, "body"), top, inner)
         self.graph.edge(last, tested)
-        if self._text(at) == "while" and at < end:
-            at, tested = self._header(at, end, tested, exits)
+        condition = _field(statement, "condition")
+        if condition is not None:
+            keyword = next(child for child in statement.children if child.type == "while")
+            tested = self._line(keyword, condition, tested, exits)
         self.graph.edge(tested, top)
         self.graph.edge(tested, after)
-        return at, after
+        return after
 
-    def _switch(self, at: int, end: int, node: int, exits: _Exits) -> tuple[int, int]:
-        at, chosen = self._header(at, end, node, exits)
+    def _switch(self, statement: Node, node: int, exits: _Exits) -> int:
+        chosen = self._header(statement, node, exits)
         after = self.graph.node()
         inner = replace(exits, broken=after, switch=chosen)
         # What comes before the first visible case can only be reached through a hidden one.
-        at, last = self._statement(at, end, self.graph.node(after=chosen), inner)
-        self.graph.edge(last, after)
+        start = self.graph.node(after=chosen)
+        self.graph.edge(self._statement(_field(statement, "body"), start, inner), after)
         if chosen not in self._defaults:
             self.graph.edge(chosen, after)
-        return at, after
+        return after
 
-    def _case(self, at: int, end: int, node: int, exits: _Exits) -> tuple[int, int]:
-        if self._text(at) == "default":
+    def _case(self, statement: Node, node: int, exits: _Exits) -> int:
+        if statement.children[0].type == "default":
             self._defaults.add(exits.switch)
-        questions, line = 0, self._tokens[at].line
-        at += 1
-        while at < end and (self._text(at) != ":" or questions) and self._text(at) not in ";{}":
-            questions += {"?": 1, ":": -1}.get(self._text(at), 0)
-            at = self._partners.get(at, at) + 1
-        label = self.graph.node(line, after=node)
+        label = self.graph.node(statement.start_point[0] + 1, after=node)
         self.graph.edge(exits.switch, label)
-        return (at + 1 if self._text(at) == ":" else at), label
+        value = _field(statement, "value")
+        inside = [child for child in statement.children if child != value]
+        return self._suite(inside, label, exits)
 
-    def _jump(self, at: int, end: int, node: int, exits: _Exits) -> tuple[int, int]:
-        close = self._end_of_plain(at + 1, end)
-        node = self._line(at, close - 1, node, exits)
-        match self._text(at):
-            case "goto":
-                named = self._text(at + 1)
-                self._jumps.append((node, named if named != "*" else ""))
-            case "break" if exits.broken >= 0:
+    def _label(self, statement: Node, node: int, exits: _Exits) -> int:
+        name = _text(_field(statement, "label"))
+        if name not in self._labels:
+            self._labels[name] = self.graph.node()
+        self.graph.edge(node, self._labels[name])
+        return self._suite(statement.named_children[1:], self._labels[name], exits)
+
+    def _jump(self, statement: Node, node: int, exits: _Exits) -> int:
+        node = self._line(statement, statement, node, exits)
+        match statement.type:
+            case "goto_statement":
+                anywhere = _GOTO_ANY.match(self._raw, statement.start_byte)
+                self._jumps.append((node, "" if anywhere else _text(_field(statement, "label"))))
+            case "break_statement" if exits.broken >= 0:
                 self.graph.edge(node, exits.broken)
-            case "continue" if exits.continued >= 0:
+            case "continue_statement" if exits.continued >= 0:
                 self.graph.edge(node, exits.continued)
-            case "throw":
+            case "throw_statement":
                 pass
             case _:
                 self.graph.edge(node, exits.returned)
         after = self.graph.node()
         self._after_jumps.add(after)
-        return close, after
+        return after
 
-    def _try(self, at: int, end: int, node: int, exits: _Exits) -> tuple[int, int]:
+    def _try(self, statement: Node, node: int, exits: _Exits) -> int:
         raised, after = self.graph.node(), self.graph.node()
-        at, last = self._statement(at + 1, end, node, replace(exits, raised=raised))
+        last = self._statement(_field(statement, "body"), node, replace(exits, raised=raised))
         self.graph.edge(last, after)
-        while at < end and self._text(at) == "catch":
-            at, clause = self._header(at, end, raised, exits)
-            at, last = self._statement(at, end, clause, exits)
-            self.graph.edge(last, after)
+        for clause in statement.named_children:
+            if clause.type == "catch_clause":
+                caught = self._header(clause, raised, exits)
+                self.graph.edge(self._statement(_field(clause, "body"), caught, exits), after)
         if exits.raised >= 0:
             self.graph.edge(raised, exits.raised)
-        return at, after
+        return after
 
-    def _alternatives(self, at: int, end: int, node: int, exits: _Exits) -> tuple[int, int]:
-        """Add the branches of an ``#if``; skip any other mark."""
-        if not self._text(at).startswith(IF):
-            return at + 1, node
+    def _alternatives(self, statement: Node, node: int, exits: _Exits) -> int:
+        """Add the branches of an ``#if``."""
         after = self.graph.node()
+        branch: Node | None = statement
         complete = False
-        while at < end and self._text(at) != END:
-            complete |= self._text(at) == ELSE
-            at += 1
-            last = node
-            while at < end and not self._text(at).startswith((ELSE, END)):
-                at, last = self._statement(at, end, last, exits)
-            self.graph.edge(last, after)
+        while branch is not None:
+            condition, other = _field(branch, "condition"), _field(branch, "alternative")
+            inside = [child for child in branch.children if child not in (condition, other)]
+            self.graph.edge(self._suite(inside, node, exits), after)
+            complete |= branch.type == "preproc_else"
+            branch = other
         if not complete:
             self.graph.edge(node, after)
-        return at + 1, after
+        return after
 
-    def _plain(self, at: int, end: int, node: int, exits: _Exits) -> tuple[int, int]:
-        """Add an expression or a declaration.
-
-        A macro with a block after it is treated as a loop, a ``switch`` and a ``case``.
-        """
-        closed = self._partners.get(at + 1, -1) if self._text(at + 1) == "(" else -1
-        if _is_word(self._text(at)) and closed >= 0 and self._text(closed + 1) == "{":
-            test = self._line(at, closed, node, exits)
-            if exits.switch:
-                self.graph.edge(exits.switch, test)
-            return self._repeated(closed + 1, end, test, replace(exits, switch=test))
-        close = self._end_of_plain(at, end)
-        return close, self._line(at, close - 1, node, exits)
-
-    def _end_of_plain(self, at: int, end: int) -> int:
-        """Return the index after a statement that ends in ``;``.
-
-        It ends earlier, before a token that cannot belong to it.
-        """
-        begin = at
-        while at < end:
-            text = self._text(at)
-            if text == ";":
-                return at + 1
-            if at > begin and (text in _KEYWORDS or text == "}"):
-                return at
-            at = min(self._partners.get(at, at), end) + 1
-        return end
+    def _macro_with_block(self, head: Node, block: Node | None, node: int, exits: _Exits) -> int:
+        """Add a macro with a block after it, as a loop, a ``switch`` and a ``case``."""
+        test = self._line(head, _end_of_header(head), node, exits)
+        if exits.switch:
+            self.graph.edge(exits.switch, test)
+        return self._repeated(block, test, replace(exits, switch=test))
 
 
-def _is_word(text: str) -> bool:
-    return text[:1].isalpha() or text[:1] == "_"
+_LABELS = {"case_statement", "labeled_statement"}
+_CONDITIONAL = {"preproc_if", "preproc_ifdef"}
+_NOT_CODE = {"comment", "preproc_call", "preproc_def", "preproc_function_def", "preproc_include"}
+_PARTS_AT_THE_END = ("alternative", "body", "consequence")
+
+
+def _statements_in(nodes: Iterable[Node]) -> Iterator[Node]:
+    """Yield the statements among nodes; an error stands for what could be parsed in it."""
+    left = list(nodes)[::-1]
+    while left:
+        node = left.pop()
+        if node.type == "ERROR":
+            left += reversed(node.children)
+        elif node.is_named:
+            yield node
+
+
+def _field(node: Node, name: str) -> Node | None:
+    return node.child_by_field_name(name)
+
+
+def _text(node: Node | None) -> str:
+    return (node.text or b"").decode(errors="replace") if node is not None else ""
+
+
+def _end_of_header(statement: Node) -> Node:
+    """Return the last node of a statement before the statements in it."""
+    end = statement.children[0] if statement.children else statement
+    for i, child in enumerate(statement.children):
+        if statement.field_name_for_child(i) in ("body", "consequence"):
+            return end
+        end = child
+    return statement
+
+
+def _last_line(node: Node) -> int:
+    """Return the line where a node ends, without a missing token, which has no place of its own."""
+    while node.children and node.children[-1].is_missing and len(node.children) > 1:
+        node = node.children[-2]
+    return node.end_point[0] + 1
+
+
+def _is_empty(statement: Node) -> bool:
+    return statement.type == "expression_statement" and not statement.named_child_count
+
+
+def _is_absent(statement: Node) -> bool:
+    """Return whether the parser assumed a statement where the text has none."""
+    return _is_empty(statement) and all(child.is_missing for child in statement.children)
+
+
+def _lacks_body(statement: Node) -> bool:
+    """Return whether a statement ends where its body, or a part of it, should begin."""
+    last: Node | None = statement
+    while last is not None and last.has_error:
+        if _is_absent(last):
+            return True
+        if last.type == "else_clause":
+            last = last.named_children[-1] if last.named_children else None
+        else:
+            parts = (_field(last, name) for name in _PARTS_AT_THE_END)
+            last = next((part for part in parts if part is not None), None)
+    return False
+
+
+def is_call_before_block(statement: Node) -> bool:
+    """Return whether a statement is a call without a semicolon: before a block, of a macro."""
+    if statement.type == "expression_statement" and statement.children[-1].is_missing:
+        statement = statement.children[0]
+    return statement.type == "call_expression"

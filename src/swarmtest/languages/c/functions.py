@@ -1,6 +1,6 @@
 """The functions of a C or C++ file: where they are, their control flow, and what they mention.
 
-This is a light reading of the text, without preprocessor and types. What it cannot see, it takes as
+The syntax tree is that of the text, before preprocessing. What it does not show is taken as
 possible: a macro in capitals may jump to any label of the function, a label that nothing visible
 jumps to may be reached from anywhere, and so may the code after a jump without a label (a macro may
 hide a ``case``). So no line is dead here, and what dominates in this graph is executed before; a
@@ -14,18 +14,48 @@ nothing but braces are left out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
 
-from swarmtest.languages.c.control_flow import FunctionFlow, flow_of_body
-from swarmtest.languages.c.tokens import Token, partners, tokens_of
+from swarmtest.languages.c.control_flow import FunctionFlow, flow_of_function, is_call_before_block
+from swarmtest.languages.c.preprocessor import code_lines, parseable
+from swarmtest.languages.c.syntax_tree import parse_c_or_cpp
 from swarmtest.languages.python.callers import TOO_MANY, CallSite
-from swarmtest.languages.text_lines import AnyStatements, lines_of, next_or_last
+from swarmtest.languages.text_lines import AnyStatements, next_or_last
 
-_GROUPS = {"class", "struct", "union", "namespace", "extern"}
-_AFTER_PARAMETERS = {"__attribute__", "const", "noexcept", "override", "final", "asm", "__asm__"}
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_CLASSES = {"class_specifier", "struct_specifier", "union_specifier"}
+_CONTAINERS = _CLASSES | {
+    *("ERROR", "declaration", "declaration_list", "field_declaration_list", "friend_declaration"),
+    *("linkage_specification", "namespace_definition", "preproc_if", "preproc_elif"),
+    *("preproc_else", "template_declaration", "type_definition"),
+}
+"""The nodes in which functions are defined."""
+_DECLARATORS = {
+    *(
+        "array_declarator",
+        "attributed_declarator",
+        "function_declarator",
+        "parenthesized_declarator",
+    ),
+    *("pointer_declarator", "reference_declarator"),
+}
+_TOP_LEVEL_STATEMENTS = {"compound_statement", "expression_statement"}
+"""Macros without and with a block."""
 _NOT_CALLED = {"if", "for", "while", "switch", "return", "sizeof", "defined", "catch"}
+_NAME_IN_BODY = re.compile(rb"(\.|->)?\s*(?<![\w.])([A-Za-z_]\w*)\s*(\()?")
+
+
+class Mention(NamedTuple):
+    """A name in the body of a function, and its line."""
+
+    name: str
+    line: int
 
 
 @dataclass(frozen=True)
@@ -38,7 +68,7 @@ class CFunction:
     last: int
     static: bool
     flow: FunctionFlow
-    mentions: tuple[Token, ...]
+    mentions: tuple[Mention, ...]
     """The names in its body that may be functions."""
 
 
@@ -49,8 +79,12 @@ def functions_of(text: str) -> tuple[CFunction, ...]:
     >>> [f.name for f in functions_of("static int f(int x) { return x; }\\nint y;")]
     ['f']
     """
-    tokens = tokens_of(text)
-    return tuple(_Reader(tokens).functions(0, len(tokens), ""))
+    functions = [
+        _function(definition, raw)
+        for raw, nodes in _parts(parseable(text).encode(errors="replace"))
+        for definition in _definitions_in(nodes, "")
+    ]
+    return tuple(sorted(functions, key=lambda function: function.first))
 
 
 def function_at(text: str, line: int) -> CFunction | None:
@@ -89,139 +123,181 @@ def call_sites(function: str, sources: Mapping[str, str], place: str = "") -> li
         for where, text in searched.items()
         for caller in functions_of(text)
         for mention in caller.mentions
-        if mention.text == name
+        if mention.name == name
     ]
     sites = list(dict.fromkeys(mentions))
     return sites if len(sites) <= TOO_MANY else []
 
 
-class _Reader:
-    """A reader of the functions in the tokens of a file."""
+# Definitions in syntax trees.
 
-    def __init__(self, tokens: list[Token]) -> None:
-        self._tokens = tokens
-        self._partners = partners(tokens)
 
-    def functions(self, start: int, end: int, prefix: str) -> Iterator[CFunction]:
-        """Yield the functions between two tokens, outside other functions."""
-        head = at = start
-        while at < end:
-            text = self._tokens[at].text
-            if text in ("}", ";") and not self._declares_parameters(head, at):
-                head = at + 1
-            elif text in ("(", "["):
-                at = self._partners[at]
-            elif text == "{":
-                close = min(self._partners[at], end)
-                name = self._name(head, at)
-                if name:
-                    yield self._function(name, prefix, head, at, close)
-                else:
-                    yield from self._inside(head, at, close, prefix)
-                if name or self._next_is(close, "}") or not self._continues(close):
-                    head = close + 1
-                at = close
-            at += 1
+@dataclass(frozen=True)
+class _Definition:
+    """A function in a syntax tree."""
 
-    def _next_is(self, at: int, text: str) -> bool:
-        return at + 1 < len(self._tokens) and self._tokens[at + 1].text == text
+    head: Node
+    """The node in which the definition begins, before the function's name."""
+    name: Node
+    opening: Node
+    body: Sequence[Node]
+    close: Node | None
+    prefix: str
+    """The classes around it, with ``::`` after each."""
 
-    def _continues(self, close: int) -> bool:
-        """Return whether a brace closed in the middle: that of an initialiser before a body."""
-        return self._next_is(close, ",") or self._next_is(close, "{")
 
-    def _inside(self, head: int, opening: int, close: int, prefix: str) -> Iterator[CFunction]:
-        """Yield the functions in the braces of a class or namespace."""
-        words = [token.text for token in self._tokens[head:opening]]
-        group = next((i for i, word in enumerate(words) if word in _GROUPS), -1)
-        if group < 0 or "=" in words or "enum" in words:
+def _parts(raw: bytes) -> Iterator[tuple[bytes, Sequence[Node]]]:
+    """Yield the nodes at the top of a file, with the text that they are in.
+
+    An error can hide what comes after it. So what is around an error is parsed again, in pieces
+    that end where functions usually do: at a brace in the first column.
+    """
+    root = parse_c_or_cpp(raw)
+    lines = raw.split(b"\n")
+    ends = [row for row, line in enumerate(lines) if line.startswith(b"}")]
+    broken = {
+        piece
+        for node in root.children
+        if root.has_error and _is_broken(node, ends)
+        for piece in _pieces_of(node, ends)
+    }
+    # A node that is in part of a piece goes with it, so that nothing is read twice.
+    while more := {
+        piece
+        for node in root.children
+        if not broken.isdisjoint(pieces := _pieces_of(node, ends))
+        for piece in pieces
+        if piece not in broken
+    }:
+        broken |= more
+    yield raw, [node for node in root.children if broken.isdisjoint(_pieces_of(node, ends))]
+    for piece in sorted(broken):
+        start = ends[piece - 1] + 1 if piece else 0
+        end = ends[piece] + 1 if piece < len(ends) else len(lines)
+        part = b"\n" * start + b"\n".join(lines[start:end])
+        yield part, parse_c_or_cpp(part).children
+
+
+def _pieces_of(node: Node, ends: Sequence[int]) -> range:
+    """Return the numbers of the pieces that a node is in."""
+    first = bisect_left(ends, node.start_point[0])
+    return range(first, bisect_left(ends, node.end_point[0]) + 1)
+
+
+def _is_broken(node: Node, ends: Sequence[int]) -> bool:
+    """Return whether a node at the top of a file is part of a function, or more than one."""
+    if node.type == "ERROR" or (
+        node.type.endswith("_statement") and node.type not in _TOP_LEVEL_STATEMENTS
+    ):
+        return True
+    if not node.has_error or len(_pieces_of(node, ends)) == 1:
+        return False
+    body = node.child_by_field_name("body")
+    if node.type != "function_definition" or body is None or not body.children:
+        return True
+    return (
+        body.children[-1].is_missing
+        or any(child.has_error for child in node.children if child != body)
+        or any(child.type == "function_definition" for child in body.children)
+    )
+
+
+def _function(definition: _Definition, raw: bytes) -> CFunction:
+    name = definition.name
+    first, opening = _line(name), _line(definition.opening)
+    close = definition.close
+    if close is not None and not close.is_missing:
+        last, end = _line(close), close.start_byte
+        flow = flow_of_function(raw, first, opening, definition.body, last)
+    else:
+        end = len(raw)
+        last = raw.count(b"\n", 0, end) + 1
+        flow = flow_of_function(raw, first, opening, definition.body, 0)
+    words = raw[definition.head.start_byte : name.start_byte].split()
+    mentions = _mentions(raw, definition.opening.end_byte, end, opening)
+    full = definition.prefix + _spelled(name)
+    return CFunction(full, first, last, b"static" in words, flow, mentions)
+
+
+def _mentions(raw: bytes, start: int, end: int, line: int) -> tuple[Mention, ...]:
+    """Return the names between two offsets, the first of which is on a line."""
+    mentions = []
+    for match in _NAME_IN_BODY.finditer(raw, start, end):
+        line += raw.count(b"\n", start, match.start(2))
+        start = match.start(2)
+        name = match[2].decode(errors="replace")
+        if name not in _NOT_CALLED and (match[3] or not match[1]):
+            mentions.append(Mention(name, line))
+    return tuple(mentions)
+
+
+def _definitions_in(nodes: Sequence[Node], prefix: str) -> Iterator[_Definition]:
+    """Yield the functions among nodes, and those in the classes and namespaces among them."""
+    declared: Node | None = None
+    for i, node in enumerate(nodes):
+        following = nodes[i + 1] if i + 1 < len(nodes) else None
+        if node.type == "compound_statement" and declared is not None:
+            # The parameters are declared before the body, as before ANSI C.
+            yield from _definition(declared, prefix, node)
+        if node.type != "declaration":
+            declared = None
+        elif _name_of(node) is not None:
+            declared = node
+        if node.type == "function_definition":
+            yield from _definition(node, prefix, node.child_by_field_name("body"))
+        elif node.type == "function_declarator" and following and following.type == "{":
+            # The body is not closed, or the parser did not recognise it.
+            name = node.child_by_field_name("declarator") or node
+            yield _Definition(node, name, following, nodes[i + 2 :], None, prefix)
             return
-        named = words[group] in ("class", "struct", "union") and group + 1 < len(words)
-        inner = f"{prefix}{words[group + 1]}::" if named else prefix
-        yield from self.functions(opening + 1, close, inner)
-
-    def _declares_parameters(self, head: int, at: int) -> bool:
-        """Return whether a ``;`` ends the declaration of a parameter, as before ANSI C."""
-        if self._tokens[at].text != ";":
-            return False
-        for i in range(head, at):
-            if self._tokens[i].text == "(":
-                after = min(self._partners[i] + 1, at)
-                word = self._tokens[after].text
-                before = self._tokens[i - 1].text if i > head else ""
-                is_name = word[:1].isalpha() or word[:1] == "_"
-                return is_name and word not in _AFTER_PARAMETERS and _is_name(before)
-        return False
-
-    def _name(self, head: int, opening: int) -> str:
-        """Return the name of the function whose body opens; empty if it is not a function."""
-        tokens = self._tokens
-        words = [token.text for token in tokens[head:opening]]
-        if not words or "=" in words or words[0] in ("typedef", "enum"):
-            return ""
-        if self._initialises(head, opening):
-            return ""
-        last = max((i for i in range(head, opening) if tokens[i].text == ";"), default=head)
-        for begin in (last, head):
-            i = begin
-            while i < opening:
-                before = tokens[i - 1].text if i > begin else ""
-                named = _is_name(before) and before not in _AFTER_PARAMETERS
-                if named and tokens[i].text == "(":
-                    return self._qualified(i - 1, begin)
-                if tokens[i].text in ("(", "["):
-                    i = self._partners[i]
-                i += 1
-        return ""
-
-    def _initialises(self, head: int, opening: int) -> bool:
-        """Return whether the brace belongs to a member in a constructor's list: ``: size{1}``."""
-        i = head
-        while i < opening:
-            if self._tokens[i].text == "(":
-                i = self._partners[i]
-                if self._next_is(i, ":"):
-                    return _is_name(self._tokens[opening - 1].text)
-            i += 1
-        return False
-
-    def _qualified(self, at: int, begin: int) -> str:
-        parts = [self._tokens[at].text]
-        while at - 2 >= begin and self._tokens[at - 1].text == "::":
-            at -= 2
-            parts.insert(0, self._tokens[at].text)
-        return "::".join(parts)
-
-    def _function(self, name: str, prefix: str, head: int, opening: int, close: int) -> CFunction:
-        tokens = self._tokens
-        short = name.rpartition("::")[2]
-        named = next(i for i in range(head, opening) if tokens[i].text == short)
-        first = tokens[named].line
-        last = tokens[min(close, len(tokens) - 1)].line
-        static = any(token.text == "static" for token in tokens[head:named])
-        flow = flow_of_body(tokens, self._partners, opening, min(close, len(tokens)), first)
-        mentions = tuple(
-            token
-            for i, token in enumerate(tokens[opening + 1 : close], opening + 1)
-            if _is_name(token.text)
-            and token.text not in _NOT_CALLED
-            and (self._next_is(i, "(") or tokens[i - 1].text not in (".", "->"))
-        )
-        return CFunction(prefix + name, first, last, static, flow, mentions)
+        elif following and following.type == "compound_statement" and is_call_before_block(node):
+            # The function is defined by a macro, which gives it a name.
+            call = node if node.type == "call_expression" else node.named_children[0]
+            name = call.child_by_field_name("function") or call
+            inside = following.children
+            yield _Definition(node, name, inside[0], inside, inside[-1], prefix)
+        elif node.type in _CONTAINERS:
+            yield from _definitions_in(node.children, prefix + _class_prefix(node))
 
 
-def _is_name(text: str) -> bool:
-    return text[:1].isalpha() or text[:1] in ("_", "~")
+def _class_prefix(node: Node) -> str:
+    """Return what the names of functions in a node begin with: its name, if it is a class."""
+    name = node.child_by_field_name("name") if node.type in _CLASSES else None
+    return f"{_spelled(name)}::" if name is not None else ""
+
+
+def _definition(node: Node, prefix: str, body: Node | None) -> Iterator[_Definition]:
+    name = _name_of(node)
+    if body is not None and name is not None and body.children:
+        yield _Definition(node, name, body.children[0], body.children, body.children[-1], prefix)
+
+
+def _name_of(definition: Node) -> Node | None:
+    """Return the node with the name of a function, with the classes before it."""
+    node: Node | None = definition.child_by_field_name("declarator")
+    is_function = False
+    while node is not None and node.type in _DECLARATORS:
+        is_function |= node.type == "function_declarator"
+        inner = node.child_by_field_name("declarator")
+        if inner is None:
+            inner = next((c for c in node.named_children if c.type in _DECLARATORS), None)
+        if inner is None and node.type == "parenthesized_declarator":
+            # A macro with one argument, which looks like a type: MODULE(name) { ... }
+            return definition.child_by_field_name("type")
+        node = inner
+    return node if is_function else None
+
+
+def _spelled(name: Node) -> str:
+    return "".join((name.text or b"").decode(errors="replace").split())
+
+
+def _line(node: Node) -> int:
+    return node.start_point[0] + 1
 
 
 # Lines that may be executed.
 
-_COMMENT = re.compile(r"//(?:\\\n|[^\n])*|/\*.*?(?:\*/|\Z)", re.DOTALL)
-_STRING = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
-_STRING_OR_COMMENT = re.compile(
-    f"(?P<string>{_STRING.pattern})|(?P<comment>{_COMMENT.pattern})", re.DOTALL
-)
-_DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*", re.MULTILINE)
 _ONLY_BRACES = re.compile(r"[\s{}();,]*(else|do)?[\s{}();,]*")
 
 
@@ -235,9 +311,8 @@ class CStatements(AnyStatements):
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
-        self._text = "\n".join(self.texts)
-        without_comments = _STRING_OR_COMMENT.sub(_emptied_comment, self._text)
-        self._code = lines_of(_DIRECTIVE.sub(_emptied, without_comments) + "\n")
+        self._text = text
+        self._code = code_lines(text)
 
     def at(self, line: int) -> int | None:
         """Return the line itself if it has code on it, or None."""
@@ -278,12 +353,3 @@ class CStatements(AnyStatements):
                 }
                 lines |= body or {function.first}
         return self.within(lines)
-
-
-def _emptied_comment(match: re.Match[str]) -> str:
-    return match["string"] or _emptied(match)
-
-
-def _emptied(match: re.Match[str]) -> str:
-    """Replace a match by as many empty lines, so that line numbers stay."""
-    return "\n" * match[0].count("\n")

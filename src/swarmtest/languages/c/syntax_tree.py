@@ -1,11 +1,14 @@
-"""C files for mutation: the compiled bytes, the text that people read, and the syntax tree.
+"""Syntax trees of C and C++, and the C files that are mutated.
 
-Tree-sitter parses C with a real grammar, and needs neither headers nor compiler flags.
+Tree-sitter parses C with a real grammar, and needs neither headers nor compiler flags. What it
+cannot parse is a node of type ``ERROR``, beside the nodes that it could read.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,21 +22,50 @@ if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
 
+_CPLUSPLUS = re.compile(rb"::|\b(?:catch|class|namespace|operator|template|try|using|virtual)\b")
+
+
 @functools.cache
-def _parser() -> Parser:
+def _parser(language: str) -> Parser:
     try:
         import tree_sitter
-        import tree_sitter_c
+
+        grammar = importlib.import_module(f"tree_sitter_{language}")
     except ImportError:
-        raise UserError(
-            "mutants of C programs need tree-sitter: pip install 'swarmtest[mutants-c]'"
-        ) from None
-    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_c.language()))
+        raise UserError("reading C and C++ needs tree-sitter: pip install 'swarmtest[c]'") from None
+    return tree_sitter.Parser(tree_sitter.Language(grammar.language()))
 
 
-def parsed(raw: bytes) -> Node:
-    """Return the root of a file's tree; unknown syntax is a node of type ``ERROR``."""
-    return _parser().parse(raw).root_node
+def parse_c(raw: bytes) -> Node:
+    """Return the root of a C file's tree."""
+    return _parser("c").parse(raw).root_node
+
+
+def parse_c_or_cpp(raw: bytes) -> Node:
+    """Return the root of the tree of a C or C++ file.
+
+    C that is not C++ exists, and headers do not say which they are: so C++ is tried if the text has
+    words of it and C cannot read it all, and the tree with fewer errors is the one.
+    """
+    root = parse_c(raw)
+    if root.has_error and _CPLUSPLUS.search(raw):
+        other = _parser("cpp").parse(raw).root_node
+        if _error_size(other) < _error_size(root):
+            return other
+    return root
+
+
+def _error_size(root: Node) -> int:
+    """Return how many bytes of a tree could not be parsed; a missing token counts as one."""
+    size = 0
+    left = [root]
+    while left:
+        node = left.pop()
+        if node.type == "ERROR" or node.is_missing:
+            size += max(node.end_byte - node.start_byte, 1)
+        elif node.has_error:
+            left += node.children
+    return size
 
 
 @dataclass(frozen=True)
@@ -87,6 +119,6 @@ def named_c_files(paths: Iterable[str | Source]) -> list[CFile]:
         path = Path(name.place if isinstance(name, Source) else name)
         paths_inside = sorted(path.rglob("*.c")) if path.is_dir() else [path]
         if not paths_inside:
-            raise UserError(f"{path}: no C files to mutate are in this directory")
+            raise UserError(f"{path}: this directory has no C files to mutate")
         files |= {file.source.place: file for file in map(c_file, paths_inside)}
     return list(files.values())

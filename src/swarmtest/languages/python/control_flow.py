@@ -28,7 +28,7 @@ from swarmtest.coverage.weaving.syntax import (
     is_irrefutable,
     logical_lines,
 )
-from swarmtest.languages.flow_graph import Graph
+from swarmtest.languages.flow_graph import Dominance, Graph
 
 
 @dataclass(frozen=True)
@@ -299,3 +299,64 @@ def _truth(test: ast.expr) -> bool | None:
         truth = _truth(test.operand)
         return None if truth is None else not truth
     return bool(test.value) if isinstance(test, ast.Constant) else None
+
+
+# What comes before a line.
+
+
+@lru_cache(maxsize=256)
+def _dominance(text: str) -> list[Dominance]:
+    """Return the dominators for each graph of a file."""
+    return [Dominance(graph.lines, graph.successors) for graph in flows_of(text).graphs]
+
+
+def dominators_of(text: str, line: int) -> list[int]:
+    """Return the lines that are executed before the statement at `line`, nearest first.
+
+    They end with the first statement of its function. For a nested function, the line that defines
+    it and the dominators of that line follow. The list is empty if the line is dead (see
+    `why_unreachable`).
+
+    >>> dominators_of("def f(x):\\n    a = x\\n    if a:\\n        b = 1\\n    return a\\n", 5)
+    [3, 2]
+    """
+    inside, outside = dominators_by_function(text, line)
+    return inside + outside
+
+
+def dominators_by_function(text: str, line: int) -> tuple[list[int], list[int]]:
+    """Return the dominators within the line's function, and those in the enclosing functions."""
+    flows, dominance = flows_of(text), _dominance(text)
+    line = flows.starts.get(line, line)
+    numbers = [i for i, graph in enumerate(flows.graphs) if line in graph.lines]
+    if not numbers or any(line not in dominance[i].lines for i in numbers):
+        return [], []
+    chains = [dominance[i].chain(line) for i in numbers]
+    inside = [dominator for dominator in chains[0] if all(dominator in chain for chain in chains)]
+    outside: list[int] = []
+    graph = flows.graphs[numbers[-1]]
+    while graph.around > 0:
+        above = dominance[graph.around]
+        if graph.defined_at in above.lines:
+            outside += [graph.defined_at, *above.chain(graph.defined_at)]
+        graph = flows.graphs[graph.around]
+    return inside, outside
+
+
+def why_unreachable(text: str, line: int) -> str:
+    """Return, for people to read, why a line has no dominators; empty if it can be reached.
+
+    >>> why_unreachable("def f():\\n    return 1\\n    print(2)\\n", 3)
+    'line 3 is dead code: no way through f() leads to it'
+    """
+    flows = flows_of(text)
+    begins = flows.starts.get(line, line)
+    for graph, dominance in zip(flows.graphs, _dominance(text), strict=True):
+        silent = [node for node, start in graph.silent if start == begins]
+        dead = begins in graph.lines and begins not in dominance.lines
+        if dead or (silent and not dominance.reaches(silent)):
+            where = f"{graph.function}()" if graph.function else "the module"
+            return f"line {line} is dead code: no way through {where} leads to it"
+        if silent and begins not in graph.lines:
+            return f"line {line} has no code of its own"
+    return "" if flows.at(begins) else f"no statement begins on line {line}"

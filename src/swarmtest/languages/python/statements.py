@@ -16,7 +16,7 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 
 from swarmtest.core.errors import UserError
-from swarmtest.coverage.weaving.implications import Function, Plan
+from swarmtest.coverage.weaving.implications import ProbedFunction, ProbePlan
 from swarmtest.coverage.weaving.syntax import is_docstring, logical_lines
 from swarmtest.coverage.weaving.weaver import weave
 from swarmtest.languages.text_lines import lines_of, next_or_last
@@ -138,7 +138,7 @@ def code_of(lines: Sequence[str]) -> list[str]:
     return code
 
 
-def _plan(text: str, shown: str) -> Plan:
+def _plan(text: str, shown: str) -> ProbePlan:
     """Return the plan of the probes with which coverage would watch the lines of a file."""
     try:
         with warnings.catch_warnings():
@@ -146,12 +146,12 @@ def _plan(text: str, shown: str) -> Plan:
             return weave(text, shown, "", ("line",))[1]
     except SyntaxError as error:
         where = f"{shown}:{error.lineno}" if error.lineno else shown
-        raise UserError(f"{where} is no valid Python: {error.msg}") from None
+        raise UserError(f"{where} is not valid Python: {error.msg}") from None
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{shown} is no valid Python: {error}") from None
+        raise UserError(f"{shown} is not valid Python: {error}") from None
 
 
-def _lines_by_function(plan: Plan, starts: dict[int, int]) -> list[tuple[str, set[int]]]:
+def _lines_by_function(plan: ProbePlan, starts: dict[int, int]) -> list[tuple[str, set[int]]]:
     """Return each function's name and lines.
 
     A body may share its header's line. The target of that line does not show this, but the spans of
@@ -169,7 +169,7 @@ def _lines_by_function(plan: Plan, starts: dict[int, int]) -> list[tuple[str, se
 
 
 def _headers(
-    functions: Iterable[Function], lines: Iterable[tuple[str, set[int]]]
+    functions: Iterable[ProbedFunction], lines: Iterable[tuple[str, set[int]]]
 ) -> list[tuple[int, int]]:
     """Return where the header of each function begins, and its first statement."""
     return [(each.line, min(own)) for each, (_, own) in zip(functions, lines, strict=True) if own]

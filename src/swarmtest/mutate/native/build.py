@@ -24,14 +24,14 @@ from swarmtest.mutate.kill_matrix import PASSED
 from swarmtest.mutate.mutant import Mutant
 from swarmtest.mutate.native.compilation import run
 from swarmtest.mutate.native.generation import CMutant, found_again, mutants_in
-from swarmtest.mutate.native.project import Project, Sifted, shared
+from swarmtest.mutate.native.project import Project, SiftedMutants, shared
 from swarmtest.mutate.native.schemata import (
     LIMIT,
     MUTANT,
     REACHED,
     Observer,
+    RunRecord,
     Schema,
-    Seen,
     schema_of,
 )
 from swarmtest.subjects.command.specification import Specification
@@ -46,12 +46,12 @@ _REMEMBERED = 1000
 
 
 @dataclass(frozen=True)
-class Original:
+class OriginalRun:
     """What a test does without a mutant."""
 
-    selected: Seen
+    selected: RunRecord
     """What was seen with the program that contains mutants, none of them on."""
-    plain: Seen | None
+    plain: RunRecord | None
     """What was seen with the unchanged program; None if no mutant has a program of its own."""
     reached: frozenset[str]
     """The ids of the mutants that it executes."""
@@ -87,14 +87,14 @@ class BuiltMutants:
             raise
 
     @classmethod
-    def of(cls, project: Project, sifted: Sifted, workers: int) -> BuiltMutants:
+    def of(cls, project: Project, sifted: SiftedMutants, workers: int) -> BuiltMutants:
         """Build mutants of an existing project that have already been sifted."""
         built = cls.__new__(cls)
         built._begin(project, sifted, workers)
         return built
 
     def _begin(
-        self, project: Project, sifted: Sifted, workers: int, one_by_one: bool = False
+        self, project: Project, sifted: SiftedMutants, workers: int, one_by_one: bool = False
     ) -> None:
         self._project = project
         self.sifted = sifted
@@ -104,7 +104,7 @@ class BuiltMutants:
         self._selected = project.copy("selected")
         self._schema = self._build_schema(workers, one_by_one)
         self._alone = self._build_alone(workers)
-        self._originals: OrderedDict[str, Original] = OrderedDict()
+        self._originals: OrderedDict[str, OriginalRun] = OrderedDict()
 
     # Running tests
 
@@ -133,7 +133,7 @@ class BuiltMutants:
             return PASSED
         return self.outcome_beside(original, test, mutant)
 
-    def outcome_beside(self, original: Original, test: Any, mutant: Mutant) -> int:
+    def outcome_beside(self, original: OriginalRun, test: Any, mutant: Mutant) -> int:
         """Return the same, given what the test does without a mutant."""
         number = self._schema.numbers.get(mutant.id)
         beside, here = original.selected, self._selected
@@ -144,7 +144,7 @@ class BuiltMutants:
             beside, here = original.plain, self._alone[mutant.id]
         return beside.outcome(self._observer.see(test, here, env, beside.limit))
 
-    def original(self, test: Any) -> Original:
+    def original(self, test: Any) -> OriginalRun:
         """Return what a test does without a mutant, remembered from earlier calls."""
         key = json.dumps(test, sort_keys=True)
         original = self._originals.get(key)
@@ -154,7 +154,7 @@ class BuiltMutants:
                 self._originals.popitem(last=False)
         return original
 
-    def run_original(self, test: Any) -> Original:
+    def run_original(self, test: Any) -> OriginalRun:
         """Run a test without a mutant."""
         marks = self._observer.scratch.directory / "reached"
         marks.write_bytes(bytes(self._schema.size))
@@ -165,7 +165,7 @@ class BuiltMutants:
         sites = self._schema.sites
         reached = {id for id in self._by_id if id not in sites or marked[sites[id]]}
         plain = self._observer.see(test, self._project.original) if self._alone else None
-        return Original(selected, plain, frozenset(reached), bool(marked[0]))
+        return OriginalRun(selected, plain, frozenset(reached), bool(marked[0]))
 
     def close(self) -> None:
         """Remove the programs that were built."""
@@ -343,7 +343,7 @@ def drawn_mutants(
         sifted = project.sifted(population, workers, sample)
         if not sifted.mutants:
             where = ", ".join(file.source.path for file in project.files)
-            raise UserError(f"no mutant is left of {where}: other lines or operators?")
+            raise UserError(f"no mutant of {where} is left: choose other lines or operators")
         sifted.mutants.sort(key=lambda c_mutant: order[id(c_mutant)])
         return BuiltMutants.of(project, sifted, workers)
     except BaseException:

@@ -52,7 +52,7 @@ _MENTIONS_ERROR = re.compile(r"\berror: |\bundefined reference\b|\*\*\* |: not f
 
 
 @dataclass(frozen=True)
-class Compiled:
+class CompileCommand:
     """How a file is compiled."""
 
     compiler: str
@@ -64,7 +64,7 @@ class Compiled:
 
 
 @dataclass(frozen=True)
-class Ended:
+class CompilerOutput:
     """How a command ended, and what it printed."""
 
     status: int
@@ -96,7 +96,7 @@ class Builder:
         self._notes.mkdir()
         _write_wrappers(self._wrappers)
 
-    def build(self, where: Path) -> Ended:
+    def build(self, where: Path) -> CompilerOutput:
         """Build in a directory."""
         environment = {
             **os.environ,
@@ -106,9 +106,9 @@ class Builder:
         }
         return run(["sh", "-c", self._command], where, self._seconds, environment)
 
-    def compiled(self, files: list[Path]) -> dict[Path, Compiled]:
+    def compiled(self, files: list[Path]) -> dict[Path, CompileCommand]:
         """Return how files were compiled, for those that were."""
-        by_path: dict[Path, Compiled] = {}
+        by_path: dict[Path, CompileCommand] = {}
         wanted = {path.resolve(): path for path in files}
         for note in sorted(self._notes.iterdir()):
             directory, compiler, *words = (
@@ -121,13 +121,13 @@ class Builder:
                     path = wanted.get((Path(directory) / word).resolve())
                     if path is not None:
                         flags = kept_flags(words)
-                        by_path[path] = Compiled(compiler, flags, Path(directory), word)
+                        by_path[path] = CompileCommand(compiler, flags, Path(directory), word)
         return by_path
 
 
 def run(
     words: list[str], where: Path, seconds: float, environment: dict[str, str] | None = None
-) -> Ended:
+) -> CompilerOutput:
     """Run a command to its end, with its output and errors in one text."""
     ended = capture(
         words,
@@ -138,8 +138,8 @@ def run(
         kill_strays=False,
     )
     if ended.status is None:
-        return Ended(-9, f"not done after {seconds:g} s")
-    return Ended(ended.status, ended.stdout.decode(errors="replace"))
+        return CompilerOutput(-9, f"not done after {seconds:g} s")
+    return CompilerOutput(ended.status, ended.stdout.decode(errors="replace"))
 
 
 def kept_flags(words: list[str]) -> tuple[str, ...]:
@@ -263,7 +263,7 @@ NOT_USED = "not used"
 class Objects:
     """Digests of the code that the mutants of a file are compiled to, cached between runs."""
 
-    def __init__(self, file: CFile, compiled: Compiled, place: Path) -> None:
+    def __init__(self, file: CFile, compiled: CompileCommand, place: Path) -> None:
         self._file = file
         self._compiled = compiled
         self._place = place

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import content_hash
-from swarmtest.languages.c.syntax_tree import CFile, c_file, parsed
+from swarmtest.languages.c.syntax_tree import CFile, c_file, parse_c
 from swarmtest.mutate.mutant import Mutant
 from swarmtest.mutate.operators import parse_operators
 
@@ -36,7 +36,7 @@ class CMutant:
 
     mutant: Mutant
     file: CFile
-    spot: Spot
+    spot: CodeSpot
 
     @property
     def text(self) -> bytes:
@@ -83,7 +83,7 @@ def found_again(files: Sequence[CFile], mutants: Sequence[Mutant]) -> list[CMuta
     for mutant in mutants:
         if (mutant.path, mutant.id) not in by_id:
             raise UserError(
-                f"mutant {mutant.id} of {mutant.path}:{mutant.line} is there no more: "
+                f"mutant {mutant.id} of {mutant.path}:{mutant.line} no longer exists: "
                 "the file was changed since"
             )
     return [by_id[mutant.path, mutant.id] for mutant in mutants]
@@ -117,7 +117,7 @@ def _all_mutants(file: CFile) -> Iterator[CMutant]:
             yield CMutant(mutant, file, spot)
 
 
-def _lines(file: CFile, spot: Spot) -> tuple[str, str, str]:
+def _lines(file: CFile, spot: CodeSpot) -> tuple[str, str, str]:
     """Return the lines of a spot, and the text on them before and after it."""
     first = file.raw.rfind(b"\n", 0, spot.start) + 1
     last = file.raw.find(b"\n", spot.end)
@@ -182,7 +182,7 @@ _FIXED_STORAGE = frozenset({"static", "extern", "constexpr", "_Thread_local", "t
 
 
 @dataclass(frozen=True)
-class Spot:
+class CodeSpot:
     """A piece of a file that can be changed, and what it can be changed to."""
 
     kind: str
@@ -203,7 +203,7 @@ class Spot:
 
 @dataclass(frozen=True)
 class _Around:
-    """The context of a node; the fields are those of a `Spot`."""
+    """The context of a node; the fields are those of a `CodeSpot`."""
 
     function: str = ""
     body: int = -1
@@ -211,10 +211,10 @@ class _Around:
     switchable: bool = False
 
 
-def spots_of(file: CFile) -> Iterator[Spot]:
+def spots_of(file: CFile) -> Iterator[CodeSpot]:
     """Yield all spots of a file in the order of its text, outer spots before inner ones."""
     marked = {i for i, line in enumerate(file.raw.splitlines(), 1) if _PRAGMA.search(line)}
-    left = [(parsed(file.raw), _Around())]
+    left = [(parse_c(file.raw), _Around())]
     while left:
         node, around = left.pop()
         inside = _inside(node, around, file)
@@ -279,7 +279,7 @@ def _header(node: Node, file: CFile) -> str:
     return file.text(node.start_byte, end).strip()
 
 
-def _spots_at(node: Node, around: _Around, file: CFile) -> Iterator[Spot]:
+def _spots_at(node: Node, around: _Around, file: CFile) -> Iterator[CodeSpot]:
     changes = tuple(changes_of(node, file))
     if changes:
         directive = re.search(rb"^\s*#", file.raw[node.start_byte : node.end_byte], re.MULTILINE)
@@ -299,8 +299,8 @@ def _spots_at(node: Node, around: _Around, file: CFile) -> Iterator[Spot]:
 
 def _spot(
     kind: str, node: Node, around: _Around, changes: tuple[Change, ...], switchable: bool = True
-) -> Spot:
-    return Spot(
+) -> CodeSpot:
+    return CodeSpot(
         kind,
         node.start_byte,
         node.end_byte,

@@ -16,7 +16,7 @@ from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Source
 from swarmtest.mutate.campaign_tests import check_features, draw_trials, tests_of
 from swarmtest.mutate.kill_matrix import CRASHED, NOT_RUN, PASSED, SLOW, KillMatrix
-from swarmtest.mutate.native.build import BuiltMutants, Original, drawn_mutants
+from swarmtest.mutate.native.build import BuiltMutants, OriginalRun, drawn_mutants
 from swarmtest.processes.fork_tasks import Forks, ForkTask, Tell
 from swarmtest.store.interface import Store
 from swarmtest.subjects.command.subject import CommandSubject
@@ -91,7 +91,7 @@ class _MatrixRunner:
         self._workers = workers
         self._first_kill = first_kill
         self._show = on_progress
-        self._originals: dict[int, Original] = {}
+        self._originals: dict[int, OriginalRun] = {}
         self._left_out: dict[str, list[str]] = {}
 
     def matrix(self) -> KillMatrix:
@@ -121,7 +121,7 @@ class _MatrixRunner:
             left_out={why: tuple(names) for why, names in self._left_out.items()},
         )
 
-    def _run_originals(self, numbers: Iterable[int]) -> dict[int, Original]:
+    def _run_originals(self, numbers: Iterable[int]) -> dict[int, OriginalRun]:
         def run(items: list[int], tell: Tell) -> None:
             for item in items:
                 try:
@@ -132,7 +132,7 @@ class _MatrixRunner:
         wanted = list(numbers)
         chunks = [wanted[i : i + _CHUNK] for i in range(0, len(wanted), _CHUNK)]
         seconds = self._built.seconds + _SLACK
-        originals: dict[int, Original] = {}
+        originals: dict[int, OriginalRun] = {}
         for answer in Forks(run, self._workers).answers(
             ForkTask(chunk, [seconds] * len(chunk)) for chunk in chunks
         ):
@@ -142,7 +142,7 @@ class _MatrixRunner:
                 originals[answer.item] = answer.value
         return originals
 
-    def _drop_flaky(self, again: Mapping[int, Original]) -> None:
+    def _drop_flaky(self, again: Mapping[int, OriginalRun]) -> None:
         """Leave out tests that ended differently the second time, or timed out."""
         for number, original in list(self._originals.items()):
             other = again.get(number)
@@ -210,7 +210,7 @@ class _MatrixRunner:
             tell(outcome, count)
 
 
-def _digests(original: Original) -> tuple[bytes, bytes]:
+def _digests(original: OriginalRun) -> tuple[bytes, bytes]:
     plain = original.plain.digest if original.plain is not None else b""
     return original.selected.digest, plain
 

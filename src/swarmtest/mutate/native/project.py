@@ -18,7 +18,13 @@ from pathlib import Path
 
 from swarmtest.core.errors import UserError
 from swarmtest.languages.c.syntax_tree import CFile, named_c_files
-from swarmtest.mutate.native.compilation import NOT_COMPILED, NOT_USED, Builder, Compiled, Objects
+from swarmtest.mutate.native.compilation import (
+    NOT_COMPILED,
+    NOT_USED,
+    Builder,
+    CompileCommand,
+    Objects,
+)
 from swarmtest.mutate.native.generation import CMutant
 from swarmtest.subjects.command.subject import CommandSubject
 
@@ -27,7 +33,7 @@ _CLOCK = 50_000_000
 
 
 @dataclass
-class Sifted:
+class SiftedMutants:
     """Mutants that are worth running, and the numbers of those that are not."""
 
     mutants: list[CMutant]
@@ -88,13 +94,15 @@ class Project:
         twin(self.original, self.directory / name, self.written)
         return self.directory / name
 
-    def compiled(self, file: CFile) -> Compiled:
+    def compiled(self, file: CFile) -> CompileCommand:
         """Return how the build compiles a file."""
         return self._compiled[self.place_in(self.original, file)]
 
-    def sifted(self, mutants: Sequence[CMutant], workers: int, most: int | None = None) -> Sifted:
+    def sifted(
+        self, mutants: Sequence[CMutant], workers: int, most: int | None = None
+    ) -> SiftedMutants:
         """Return the first `most` mutants that compile, each to code that no other has."""
-        sifted = Sifted([])
+        sifted = SiftedMutants([])
         seen: set[tuple[str, str]] = set()
         left = list(mutants)
         while left and (most is None or len(sifted.mutants) < most):
@@ -129,7 +137,7 @@ class Project:
                 by_index |= dict(zip(own, digests, strict=True))
         return [by_index.get(i, NOT_USED) for i in range(len(mutants))]
 
-    def _build(self, all_used: bool) -> dict[Path, Compiled]:
+    def _build(self, all_used: bool) -> dict[Path, CompileCommand]:
         """Build the original; return how each of its files was compiled."""
         copied(self.here, self.original)
         places = {self.place_in(self.original, file): file for file in self.files}

@@ -29,11 +29,10 @@ from typing import Any
 
 from swarmtest.languages.c.syntax_tree import CFile
 from swarmtest.mutate.kill_matrix import CRASHED, FAILED, PASSED, SLOW
-from swarmtest.mutate.native.generation import DECISION, STATEMENT, CMutant, Spot
+from swarmtest.mutate.native.generation import DECISION, STATEMENT, CMutant, CodeSpot
 from swarmtest.processes.scratch import Scratch
-from swarmtest.subjects.command.specification import Specification, Step
-from swarmtest.subjects.command.step_runner import Stepper
-from swarmtest.subjects.command.steps import Caller, Outcome
+from swarmtest.subjects.command.specification import Specification, StepSection
+from swarmtest.subjects.command.step_runner import CommandRunner, StepOutcome, StepRunner
 from swarmtest.subjects.command.test import CommandTest
 
 MUTANT, REACHED, LIMIT = "SWARMTEST_MUTANT", "SWARMTEST_REACHED", "SWARMTEST_MICROSECONDS"
@@ -105,7 +104,7 @@ def schema_of(
     sites: dict[str, int] = {}
     inserted: dict[str, _Insertions] = {file.source.place: _Insertions(file) for file in files}
     functions: dict[tuple[str, int], int] = {}
-    by_spot: dict[tuple[str, Spot], list[CMutant]] = {}
+    by_spot: dict[tuple[str, CodeSpot], list[CMutant]] = {}
     for c_mutant in mutants:
         by_spot.setdefault((c_mutant.file.source.place, c_mutant.spot), []).append(c_mutant)
     used = 1
@@ -143,7 +142,7 @@ class _Insertions:
     def line_at(self, offset: int) -> int:
         return self._file.raw.count(b"\n", 0, offset) + 1
 
-    def put(self, spot: Spot, site: int, alternatives: list[tuple[int, str]]) -> None:
+    def put(self, spot: CodeSpot, site: int, alternatives: list[tuple[int, str]]) -> None:
         """Insert text around a spot that selects among its mutants, given by number and text."""
         mark = f"swarmtest_reached[{site}]=1"
         if spot.kind == STATEMENT:
@@ -194,7 +193,7 @@ _LEAST_CPU_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
-class Seen:
+class RunRecord:
     """What was seen of one run."""
 
     digest: bytes
@@ -216,7 +215,7 @@ class Seen:
         """The seconds of CPU time that a mutant may take."""
         return max(_LEAST_CPU_SECONDS, _SLOWDOWN_ALLOWED * self.cpu_seconds)
 
-    def outcome(self, mutant: Seen) -> int:
+    def outcome(self, mutant: RunRecord) -> int:
         """Compare a mutant's run with this run of the original; return a kill matrix's entry."""
         if mutant.digest == self.digest:
             return PASSED
@@ -238,11 +237,11 @@ class Observer:
         here: Path,
         env: Mapping[str, str] | None = None,
         limit: float | None = None,
-    ) -> Seen:
+    ) -> RunRecord:
         """Run a test (JSON data) with the programs in `here`; `limit` is in seconds per step."""
         steps = tuple(_changed(step, env or {}, limit) for step in self._spec.steps)
         spec = replace(self._spec, path=here / self._spec.path.name, steps=steps)
-        stepper = Stepper(spec, self.scratch, Caller(self.scratch, spec.here))
+        stepper = StepRunner(spec, self.scratch, CommandRunner(self.scratch, spec.here))
         digest = hashlib.blake2b(digest_size=16)
         began = time.monotonic()
         names = (spec.here.encode(), b"{here}")
@@ -254,7 +253,7 @@ class Observer:
         for outcome in outcomes:
             digest.update(repr(_observable(outcome)).encode())
         broken = next((outcome.skipped for outcome in outcomes if outcome.broken), "")
-        return Seen(
+        return RunRecord(
             digest.digest(),
             seconds,
             stepped.cpu_seconds,
@@ -264,18 +263,18 @@ class Observer:
         )
 
 
-def _changed(step: Step, env: Mapping[str, str], limit: float | None) -> Step:
+def _changed(step: StepSection, env: Mapping[str, str], limit: float | None) -> StepSection:
     """Return a step as mutants run it: without coverage, with another environment and limit."""
     timeout = step.call.timeout if limit is None else min(limit, step.call.timeout)
     call = replace(step.call, env={**step.call.env, **env}, timeout=timeout)
     return replace(step, call=call, cover="")
 
 
-def _timed_out(outcome: Outcome) -> bool:
+def _timed_out(outcome: StepOutcome) -> bool:
     return outcome.timed_out or outcome.signal == signal.SIGPROF
 
 
-def _observable(outcome: Outcome) -> tuple[object, ...]:
+def _observable(outcome: StepOutcome) -> tuple[object, ...]:
     if _timed_out(outcome):
         return outcome.name, "timeout"  # how far it got differs from run to run
     how = (outcome.status, outcome.signal, outcome.skipped)

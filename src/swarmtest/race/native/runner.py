@@ -15,7 +15,7 @@ from swarmtest.core.errors import UserError
 from swarmtest.core.faults import normalised
 from swarmtest.core.result import Fault, Verdict
 from swarmtest.core.targets import Catalogue, Hits
-from swarmtest.coverage.native.program import Run, find_program
+from swarmtest.coverage.native.program import ProgramRun, find_program
 from swarmtest.processes.commands import CommandLine, Output, ProcessEnd, end_process, watch
 from swarmtest.processes.tree import Supervision
 from swarmtest.race.native.coverage import (
@@ -213,7 +213,7 @@ class NativeThreads:
         }
         if stand is not None:
             return fault_of(stand, named, names)
-        run = Run(
+        run = ProgramRun(
             None if ended.signal else os.WEXITSTATUS(ended.status),
             ended.signal,
             False,
@@ -222,7 +222,7 @@ class NativeThreads:
         )
         return run.fault() or self._exit_fault(run)
 
-    def _exit_fault(self, run: Run) -> Fault | None:
+    def _exit_fault(self, run: ProgramRun) -> Fault | None:
         if run.status in self._expected:
             return None
         errors = run.stderr.decode(errors="replace")

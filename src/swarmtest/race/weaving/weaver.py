@@ -314,7 +314,6 @@ def woven(scope: Scope) -> Iterator[None]:
     >>> with woven(Scope(names=("shop",))):
     ...     pass  # import shop
     """
-
     lines: LineReporter | None = None
 
     def loader_for(spec: ModuleSpec) -> Loader | None:

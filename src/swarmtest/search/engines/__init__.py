@@ -8,6 +8,7 @@ that an installed package offers in the entry points of strategies.
 from __future__ import annotations
 
 from swarmtest.core.errors import UserError, did_you_mean
+from swarmtest.core.strategy_names import current_strategy_text
 from swarmtest.languages.user_objects import entry_point, entry_point_names
 from swarmtest.search.engines.engine import HillClimbing, RandomOrder, Sequential, SpaceExhausted
 from swarmtest.search.engines.optuna_engine import OptunaEngine
@@ -47,7 +48,8 @@ def parse_engine(text: str) -> Strategy:
             f"unknown engine {text!r}: an engine proposes the points of a search, like climb; "
             "where the trials of a campaign run is its executor (swarmtest run --executor)"
         )
-    head, _, rest = text.strip().replace("(", ":", 1).removesuffix(")").partition(":")
+    text = current_strategy_text(text.strip())
+    head, _, rest = text.replace("(", ":", 1).removesuffix(")").partition(":")
     built_in = head in ENGINES or head in strategy_names()
     if not built_in and ":" not in text and entry_point(ENTRY_POINTS, head) is None:
         hint = did_you_mean(head, [*ENGINES, *strategy_names(), *entry_point_names(ENTRY_POINTS)])

@@ -232,7 +232,8 @@ class HillClimbing:
     `restarts` restarts it stops; without a number it continues until everything is explored. No
     point is proposed twice.
 
-    >>> from swarmtest import Integer, Search, SearchSpace, Test
+    >>> from swarmtest import Integer, Test
+    >>> from swarmtest.search import Search, SearchSpace
     >>> def hill(x): return {"height": -(x - 40) ** 2}
     >>> space = SearchSpace([Integer("x", 0, 100), Test("test", ["hill"])], {"hill": hill})
     >>> climb = HillClimbing(restarts=0)

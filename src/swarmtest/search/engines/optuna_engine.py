@@ -33,7 +33,8 @@ class OptunaEngine:
     gets the known score, unless `again` is set, which is for tests whose results vary. A fitness
     with several objectives needs ``nsga2`` or ``tpe``.
 
-    >>> from swarmtest import Integer, Search, SearchSpace, Test
+    >>> from swarmtest import Integer, Test
+    >>> from swarmtest.search import Search, SearchSpace
     >>> def hill(x): return {"height": -(x - 40) ** 2}
     >>> space = SearchSpace([Integer("x", 0, 100), Test("test", ["hill"])], {"hill": hill})
     >>> engine = OptunaEngine("tpe")

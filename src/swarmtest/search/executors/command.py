@@ -33,7 +33,8 @@ _KEPT_OUTPUT = 4000
 class CommandExecutor:
     """A shell command that is the test; each run may take `seconds`.
 
-    >>> from swarmtest import Integer, SearchSpace, Test
+    >>> from swarmtest import Integer, Test
+    >>> from swarmtest.search import SearchSpace
     >>> check = CommandExecutor("test {n} -lt 5 && echo measure n={n}")
     >>> space = SearchSpace([Integer("n", 0, 9), Test("test", ["check"])], {"check": check})
     >>> [check.run(space.configuration({"n": n}), iter([1]))[0].verdict.label for n in (4, 5)]

@@ -50,7 +50,8 @@ class Executor(Protocol):
 def most_runs(executor: Executor, point: Configuration) -> int | None:
     """Return how many results an executor returns at most; None if it does not say so.
 
-    >>> from swarmtest import AfterRuns, FunctionExecutor, RepeatedExecutor, SearchSpace, Test
+    >>> from swarmtest import Test
+    >>> from swarmtest.search import AfterRuns, FunctionExecutor, RepeatedExecutor, SearchSpace
     >>> often = RepeatedExecutor(FunctionExecutor(print, "often"), AfterRuns(3))
     >>> most_runs(often, SearchSpace([Test("test", ["often"])], {"often": often}).default())
     3
@@ -137,7 +138,8 @@ class FunctionExecutor:
 
     It returns nothing, or its measures, and with them the targets that it reached.
 
-    >>> from swarmtest import Integer, SearchSpace, Test
+    >>> from swarmtest import Integer, Test
+    >>> from swarmtest.search import SearchSpace
     >>> def sell(seats): return {"left": 100 - seats, "hits": ["sold out"] * (seats == 100)}
     >>> space = SearchSpace([Integer("seats", 1, 100), Test("test", ["sell"])], {"sell": sell})
     >>> FunctionExecutor(sell).run(space.configuration({"seats": 100}), iter([1]))[0].hits
@@ -173,7 +175,8 @@ class SubjectExecutor:
     Its features and settings are the point's dimensions of the same names; a dimension ``steps``
     sets the length of its tests. What the point does not name has its default value.
 
-    >>> from swarmtest import Integer, Machine, SearchSpace, Test, action
+    >>> from swarmtest import Integer, Machine, Test, action
+    >>> from swarmtest.search import SearchSpace
     >>> class Lamp(Machine):
     ...     @action
     ...     def switch(self): pass

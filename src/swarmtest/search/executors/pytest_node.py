@@ -126,7 +126,8 @@ def _signature(report: Any) -> str:
 class ReplayedExecutor:
     """Returns what was recorded at a point: at once, and always the same.
 
-    >>> from swarmtest import Exploration, Search, SearchSpace, Test, open_store
+    >>> from swarmtest import Test, open_store
+    >>> from swarmtest.search import Exploration, Search, SearchSpace
     >>> space = SearchSpace([Test("test", ["f"])], {"f": lambda: {"size": 3}})
     >>> with open_store(":memory:") as store:
     ...     outcome = Search(space, "sequential", store=store).run()

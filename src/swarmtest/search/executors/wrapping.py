@@ -55,7 +55,8 @@ class TimedExecutor(_WrappingExecutor):
     If that process crashes, the test has failed; the search goes on.
 
     >>> import time
-    >>> from swarmtest import FunctionExecutor, SearchSpace, Test
+    >>> from swarmtest import Test
+    >>> from swarmtest.search import FunctionExecutor, SearchSpace
     >>> slow = TimedExecutor(FunctionExecutor(lambda: time.sleep(9), "slow"), seconds=0.1)
     >>> space = SearchSpace([Test("test", ["slow"])], {"slow": slow})
     >>> slow.run(space.default(), iter([1]))[0].fault.kind
@@ -93,7 +94,8 @@ class TimedExecutor(_WrappingExecutor):
 class RepeatedExecutor(_WrappingExecutor):
     """A test that is repeated until one of some checkers says that it is enough.
 
-    >>> from swarmtest import AfterRuns, FunctionExecutor, SearchSpace, Test
+    >>> from swarmtest import Test
+    >>> from swarmtest.search import AfterRuns, FunctionExecutor, SearchSpace
     >>> often = RepeatedExecutor(FunctionExecutor(lambda: None, "often"), AfterRuns(3))
     >>> space = SearchSpace([Test("test", ["often"])], {"often": often})
     >>> len(often.run(space.default(), iter(range(9))))
@@ -132,7 +134,8 @@ class ComposedExecutor(_WrappingExecutor):
     If the task before it fails, the test does not run, and its result is invalid. The task after it
     is performed whenever the test was started.
 
-    >>> from swarmtest import FunctionExecutor, SearchSpace, Test
+    >>> from swarmtest import Test
+    >>> from swarmtest.search import FunctionExecutor, SearchSpace
     >>> done = []
     >>> test = FunctionExecutor(lambda: done.append("test"), "test")
     >>> composed = ComposedExecutor(test, before=lambda: done.append("before"))
@@ -173,7 +176,7 @@ class ComposedExecutor(_WrappingExecutor):
 def once(test: Executor) -> Executor:
     """Return the test inside any repetition.
 
-    >>> from swarmtest import AfterRuns, FunctionExecutor
+    >>> from swarmtest.search import AfterRuns, FunctionExecutor
     >>> once(RepeatedExecutor(FunctionExecutor(print), AfterRuns(3))).most_runs(None)
     1
     """
@@ -191,7 +194,7 @@ def wrap_executor(
 ) -> Executor:
     """Return a test with these wrappers; tasks and time limit apply to each single run.
 
-    >>> from swarmtest import FunctionExecutor
+    >>> from swarmtest.search import FunctionExecutor
     >>> wrap_executor(FunctionExecutor(print)).name
     'print'
     """
@@ -209,7 +212,9 @@ class CoveredExecutor(_WrappingExecutor):
     The coverage has to be installed before the program under test is imported.
 
     >>> import sys
-    >>> from swarmtest import Coverage, CoverageOptions, FunctionExecutor, SearchSpace, Test
+    >>> from swarmtest import Coverage, Test
+    >>> from swarmtest.coverage import CoverageOptions
+    >>> from swarmtest.search import FunctionExecutor, SearchSpace
     >>> _ = sys.modules.pop("colorsys", None)
     >>> with Coverage(CoverageOptions(("line",), cover=("colorsys",))) as coverage:
     ...     import colorsys

@@ -28,7 +28,7 @@ _FILLS = ("coin", "include", "exclude")
 @register("covering")
 @dataclass
 class Covering:
-    """A t-way covering array over the features, row after row.
+    """The rows of a t-way covering array over the features, in turn.
 
     >>> covering = Covering(t=2)
     >>> covering.prepare(Space(["a", "b", "c", "d"]))

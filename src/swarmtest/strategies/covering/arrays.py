@@ -24,10 +24,10 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
+from swarmtest.core.constraints import Masks, Solver
 from swarmtest.strategies.covering import constructions as algebraic
 from swarmtest.strategies.covering.constructions import STARTERS
 from swarmtest.strategies.covering.greedy import (
-    Clauses,
     OpenCombinations,
     constrained_array,
     feature_sets,
@@ -69,8 +69,19 @@ def covering_array(
     array = _built(features, t, seed, effort)
     if not clauses:
         return _polished(array, t, seed, effort)
-    rules = Clauses(clauses, features)
-    return constrained_array(array, t, rules, seed=seed, candidates=2 * effort)
+    solver = Solver([_masks(clause, features) for clause in clauses], features)
+    return constrained_array(array, t, solver, seed=seed, candidates=2 * effort)
+
+
+def _masks(clause: Sequence[int], features: int) -> Masks:
+    """Return a DIMACS clause as the masks of the features that it wants on and off."""
+    on = off = 0
+    for literal in clause:
+        if not 1 <= abs(literal) <= features:
+            raise ValueError(f"literal {literal} names no feature out of 1..{features}")
+        bit = 1 << abs(literal) - 1
+        on, off = (on | bit, off) if literal > 0 else (on, off | bit)
+    return on, off
 
 
 @dataclass(frozen=True)
@@ -105,7 +116,7 @@ def _polished(array: Array, t: int, seed: int, effort: int) -> Array:
 
 def _greedy(features: int, t: int, seed: int, effort: int) -> Array:
     missing = OpenCombinations(features, t)
-    free = Clauses((), features)
+    free = Solver((), features)
     return np.array(greedy_rows(missing, free, seed=seed, candidates=effort), dtype=np.int8)
 
 

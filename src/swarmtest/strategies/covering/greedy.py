@@ -3,123 +3,18 @@
 `greedy_rows` follows Bryce, Colbourn: A density-based greedy algorithm for higher strength covering
 arrays (2009): fix feature after feature to the value that leaves the larger expected number of new
 combinations if all others were drawn by coin flips. `constrained_array` uses it for arrays whose
-rows all satisfy clauses, and that cover everything the clauses allow. `Clauses` is a small DPLL
-solver, enough for feature constraints of a few hundred short clauses (Davis, Logemann, Loveland: A
-machine program for theorem-proving, 1962).
+rows all satisfy clauses, and that cover everything the clauses allow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
 
-Clause = tuple[int, ...]
-
-
-class Clauses:
-    """Constraints on numbered features, as a conjunction of DIMACS clauses."""
-
-    def __init__(self, clauses: Iterable[Sequence[int]], features: int) -> None:
-        self.features = features
-        self.all: list[Clause] = [tuple(dict.fromkeys(clause)) for clause in clauses]
-        for literal in (literal for clause in self.all for literal in clause):
-            if not 1 <= abs(literal) <= features:
-                raise ValueError(f"literal {literal} names no feature out of 1..{features}")
-        self._containing: dict[int, list[Clause]] = {}
-        for clause in self.all:
-            for literal in clause:
-                self._containing.setdefault(literal, []).append(clause)
-        self._units = [clause[0] for clause in self.all if len(clause) == 1]
-        self._contradictory = () in self.all
-        self._order = sorted(range(1, features + 1), key=self._occurrences, reverse=True)
-
-    def solve(
-        self, assumed: Iterable[int], preferred: Mapping[int, bool] | None = None
-    ) -> dict[int, bool] | None:
-        """Return a full assignment that contains ``assumed``, or None if there is none.
-
-        It takes the values of ``preferred`` where it can.
-        """
-        values: dict[int, bool] = {}
-        if self._contradictory or not self._propagate([*assumed, *self._units], values):
-            return None
-        preferred = preferred or {}
-        # Each decision stores the trail length before it, so that undoing needs no copies.
-        decisions: list[tuple[int, int, bool]] = []
-        position = 0
-        while position < len(self._order):
-            feature = self._order[position]
-            if feature in values:
-                position += 1
-                continue
-            literal = feature if preferred.get(feature, False) else -feature
-            decisions.append((literal, len(values), False))
-            while not self._propagate([decisions[-1][0]], values):
-                if not self._flip_last(decisions, values):
-                    return None
-                position = 0
-        return values
-
-    def allow_flip(self, model: Mapping[int, bool], feature: int) -> bool:
-        """Return whether ``model`` still satisfies the clauses with one feature flipped."""
-        lost = feature if model[feature] else -feature
-        return all(
-            any(model[abs(other)] == (other > 0) for other in clause if other != lost)
-            for clause in self._containing.get(lost, ())
-        )
-
-    def _occurrences(self, feature: int) -> int:
-        return len(self._containing.get(feature, ())) + len(self._containing.get(-feature, ()))
-
-    @staticmethod
-    def _flip_last(decisions: list[tuple[int, int, bool]], values: dict[int, bool]) -> bool:
-        while decisions:
-            literal, trail, flipped = decisions.pop()
-            while len(values) > trail:
-                values.popitem()
-            if not flipped:
-                decisions.append((-literal, trail, True))
-                return True
-        return False
-
-    def _propagate(self, literals: Iterable[int], values: dict[int, bool]) -> bool:
-        """Set literals and what follows by unit propagation; return False on a contradiction."""
-        queue = list(literals)
-        while queue:
-            literal = queue.pop()
-            value = values.get(abs(literal))
-            if value is not None:
-                if value != (literal > 0):
-                    return False
-                continue
-            values[abs(literal)] = literal > 0
-            for clause in self._containing.get(-literal, ()):
-                implied = self._implied(clause, values)
-                if implied == 0:
-                    return False
-                if implied is not None:
-                    queue.append(implied)
-        return True
-
-    @staticmethod
-    def _implied(clause: Clause, values: Mapping[int, bool]) -> int | None:
-        """Return the implied literal; 0 if the clause is violated, None if nothing follows."""
-        left = 0
-        for literal in clause:
-            value = values.get(abs(literal))
-            if value is None:
-                if left:
-                    return None
-                left = literal
-            elif value == (literal > 0):
-                return None
-        return left
-
-
-# The greedy algorithm.
+from swarmtest.core.constraints import Decisions, Solver
 
 Array = NDArray[np.int8]
 # For each feature, the sets it is in and its positions there.
@@ -174,7 +69,7 @@ class OpenCombinations:
             pattern |= values << np.uint64(position)
         return np.uint64(1) << pattern
 
-    def some(self, random: np.random.Generator) -> tuple[int, ...]:
+    def pick(self, random: np.random.Generator) -> tuple[int, ...]:
         """Return an open combination as literals, from a set of features with the most of them."""
         counts = np.bitwise_count(self.open)
         index = int(random.choice(np.flatnonzero(counts == counts.max())))
@@ -230,38 +125,45 @@ class _Densities:
 
 
 def greedy_rows(
-    missing: OpenCombinations, rules: Clauses, *, seed: int = 0, candidates: int = 1
+    missing: OpenCombinations, solver: Solver, *, seed: int = 0, candidates: int = 1
 ) -> list[Array]:
     """Return rows that cover everything missing and possible; each is the best of `candidates`."""
     random = np.random.default_rng(seed)
     rows: list[Array] = []
     while missing:
-        start = missing.some(random)
-        model = rules.solve(start)
-        if model is None:
+        start = missing.pick(random)
+        decisions = _decide_all(solver, start)
+        if decisions is None:
             missing.discard(start)
             continue
-        drafts = (_draft(missing, rules, start, model, random) for _ in range(candidates))
+        drafts = (_draft(missing, solver, start, decisions, random) for _ in range(candidates))
         best = max(drafts, key=missing.gain)
         missing.cover(best)
         rows.append(best)
     return rows
 
 
+def _decide_all(solver: Solver, literals: Sequence[int]) -> Decisions | None:
+    """Return what follows from literals; None if no row has all of them."""
+    decisions: Decisions | None = solver.start
+    for literal in literals:
+        if decisions is not None:
+            decisions = solver.decide(decisions, 1 << abs(literal) - 1, literal > 0)
+    return decisions
+
+
 def _draft(
     missing: OpenCombinations,
-    rules: Clauses,
+    solver: Solver,
     start: tuple[int, ...],
-    model: dict[int, bool],
+    decisions: Decisions,
     random: np.random.Generator,
 ) -> Array:
     """Return a row with ``start``, then the other features fixed greedily in random order.
 
-    ``model`` is an allowed assignment that is kept consistent with the row.
+    ``decisions`` are what ``start`` decides.
     """
     densities = missing.densities()
-    model = dict(model)
-    chosen = list(start)
     for literal in start:
         densities.fix(abs(literal) - 1, int(literal > 0))
     started = {abs(literal) - 1 for literal in start}
@@ -269,19 +171,18 @@ def _draft(
         if feature in started:
             continue
         value = densities.better_value(feature, tie=int(random.integers(2)))
-        wanted = feature + 1 if value else -(feature + 1)
-        if model[feature + 1] != bool(value):
-            if rules.allow_flip(model, feature + 1):
-                model[feature + 1] = bool(value)
-            elif (changed := rules.solve([*chosen, wanted], preferred=model)) is not None:
-                model = changed
-            else:
-                wanted, value = -wanted, 1 - value
-        chosen.append(wanted)
+        more = solver.decide(decisions, 1 << feature, value == 1)
+        if more is None:
+            value = 1 - value
+            more = solver.decide(decisions, 1 << feature, value == 1)
+        assert more is not None, "on or off is always possible"
+        decisions = more
         densities.fix(feature, value)
-    row = np.zeros(missing.features, dtype=np.int8)
-    row[[literal - 1 for literal in chosen if literal > 0]] = 1
-    return row
+    return _row(decisions.true, missing.features)
+
+
+def _row(bits: int, features: int) -> Array:
+    return np.array([bits >> feature & 1 for feature in range(features)], dtype=np.int8)
 
 
 def feature_sets(features: int, t: int) -> NDArray[np.int16]:
@@ -315,7 +216,7 @@ _COUNTABLE_COMBINATIONS = 20_000_000
 
 
 def constrained_array(
-    unconstrained: Array, t: int, rules: Clauses, *, seed: int, candidates: int
+    unconstrained: Array, t: int, solver: Solver, *, seed: int, candidates: int
 ) -> Array:
     """Return the smaller of two arrays: a repaired unconstrained one, and one built from scratch.
 
@@ -324,45 +225,44 @@ def constrained_array(
     features = unconstrained.shape[1]
     if comb(features, t) > _SETS_AT_MOST:
         raise ValueError(f"strength {t} for {features} features with constraints is too large")
-    if rules.solve(()) is None:
+    if solver.solve() is None:
         return np.empty((0, features), dtype=np.int8)
-    allowed = _repaired(unconstrained, rules)
+    allowed = _repaired(unconstrained, solver)
     starts = [allowed]
     if comb(features, t) <= _GREEDY_FROM_SCRATCH:
         starts.append(allowed[:0])
-    impossible = list(_impossible(allowed, t, rules))
-    arrays = [_completed(start, t, rules, impossible, seed, candidates) for start in starts]
+    impossible = list(_impossible(allowed, t, solver))
+    arrays = [_completed(start, t, solver, impossible, seed, candidates) for start in starts]
     return min(arrays, key=len)
 
 
-def _repaired(array: Array, rules: Clauses) -> Array:
+def _repaired(array: Array, solver: Solver) -> Array:
     """Return an allowed row near each row, without repetitions."""
-    rows: dict[tuple[int, ...], None] = {}
-    for row in array.tolist():
-        model = rules.solve((), preferred={i + 1: value == 1 for i, value in enumerate(row)})
-        if model is not None:
-            rows[tuple(int(model[i + 1]) for i in range(len(row)))] = None
-    return np.array(list(rows), dtype=np.int8).reshape(len(rows), array.shape[1])
+    features = array.shape[1]
+    wishes = [sum(1 << i for i, value in enumerate(row) if value == 1) for row in array.tolist()]
+    nearest = [solver.solve(preferred=wish) for wish in wishes]
+    rows = [_row(bits, features) for bits in dict.fromkeys(nearest) if bits is not None]
+    return np.array(rows, dtype=np.int8).reshape(len(rows), features)
 
 
 def _completed(
     start: Array,
     t: int,
-    rules: Clauses,
+    solver: Solver,
     impossible: Sequence[tuple[int, ...]],
     seed: int,
     candidates: int,
 ) -> Array:
-    missing = OpenCombinations(rules.features, t)
+    missing = OpenCombinations(start.shape[1], t)
     for row in start:
         missing.cover(row)
     for literals in impossible:
         missing.discard(literals)
-    added = greedy_rows(missing, rules, seed=seed, candidates=candidates)
+    added = greedy_rows(missing, solver, seed=seed, candidates=candidates)
     return _without_redundant_rows(np.array([*start, *added], dtype=np.int8), t)
 
 
-def _impossible(witnesses: Array, t: int, rules: Clauses) -> Iterator[tuple[int, ...]]:
+def _impossible(witnesses: Array, t: int, solver: Solver) -> Iterator[tuple[int, ...]]:
     """Yield short combinations that no row can contain.
 
     Knowing these in advance keeps the greedy choice from pursuing them; longer ones are found when
@@ -370,15 +270,18 @@ def _impossible(witnesses: Array, t: int, rules: Clauses) -> Iterator[tuple[int,
     """
     present = np.hstack([witnesses, 1 - witnesses]).astype(np.float32)
     absent = np.argwhere(np.triu(present.T @ present == 0))
-    features = rules.features
+    features = witnesses.shape[1]
     for a, b in absent.tolist():
         pair = tuple(x + 1 if x < features else features - x - 1 for x in (a, b))
         literals = pair[:1] if a == b else pair
-        if len(literals) <= t and pair[0] != -pair[1] and rules.solve(literals) is None:
+        if len(literals) <= t and pair[0] != -pair[1] and _decide_all(solver, literals) is None:
             yield literals
-    for clause in rules.all:
-        if 2 < len(clause) <= t and not any(-literal in clause for literal in clause):
-            yield tuple(-literal for literal in clause)
+    for on, off in solver.clauses:
+        if 2 < (on | off).bit_count() <= t:
+            yield (
+                *(-(i + 1) for i in range(features) if on >> i & 1),
+                *(i + 1 for i in range(features) if off >> i & 1),
+            )
 
 
 def _without_redundant_rows(array: Array, t: int) -> Array:

@@ -43,16 +43,17 @@ from swarmtest.core.result import Result, Verdict
 from swarmtest.core.sampling import Proposal, weigh
 from swarmtest.core.seeds import Stream
 from swarmtest.core.space import Space
-from swarmtest.strategies.directed.aim import Aim, Goal
-from swarmtest.strategies.directed.merging import AGGRESSIVE, ROUND_ROBIN, Merging, merged
-from swarmtest.strategies.directed.single import (
+from swarmtest.strategies.directed.aim import (
     HALF_SWARM,
     NO_SUPPRESSORS,
     RUNGS,
     TRIGGERS_ONLY,
+    Aim,
+    Goal,
     fitted,
     propose,
 )
+from swarmtest.strategies.directed.merging import AGGRESSIVE, ROUND_ROBIN, Merging, merged
 
 # The ladder.
 
@@ -94,12 +95,12 @@ class Ladder:
         """The kind of the next configuration."""
         return self.rungs[self.at]
 
-    def asked(self, trial: int) -> None:
+    def note_proposal(self, trial: int) -> None:
         """Note that a test of the current rung was proposed."""
         if not self._was_valid:
             self._asked[trial] = self.at
 
-    def told(self, trial: int, verdict: Verdict, why: str) -> str:
+    def note_result(self, trial: int, verdict: Verdict, why: str) -> str:
         """Count a result; return a note if the aim goes down a rung, otherwise an empty string.
 
         Trials that were not proposed here belong to an earlier run, which is resumed.

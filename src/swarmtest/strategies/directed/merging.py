@@ -29,8 +29,7 @@ from typing import Any
 
 from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.strategies.directed.aim import Aim, Conflicts, members
-from swarmtest.strategies.directed.colouring import minimum_colouring
-from swarmtest.strategies.directed.greedy_colouring import first_fit
+from swarmtest.strategies.directed.colouring import first_fit, minimum_colouring
 
 ROUND_ROBIN = "round-robin"
 SUBSUMPTION = "subsumption"

@@ -25,7 +25,7 @@ from swarmtest.core.seeds import Stream
 from swarmtest.core.space import Space
 from swarmtest.subjects.command.debian_packages import how_to_install, remedy_for
 from swarmtest.subjects.command.generator import words_of
-from swarmtest.subjects.command.specification import Call, Specification
+from swarmtest.subjects.command.specification import CommandCall, Specification
 from swarmtest.subjects.command.step_runner import detected, program_of
 from swarmtest.subjects.command.toml_reader import filled, placeholders
 
@@ -72,7 +72,7 @@ def _space_problems(space: Space) -> Iterator[str]:
             yield f"feature {name!r} can never be on: its requires and excludes contradict"
         free += on is not None and off is not None
     if not free and not space.settings:
-        yield "there is only one configuration: no feature can be chosen or left out"
+        yield "there is only one configuration: no feature can be left out"
 
 
 def _generator_problems(subject: CommandSubject, thorough: bool) -> list[str]:
@@ -83,7 +83,7 @@ def _generator_problems(subject: CommandSubject, thorough: bool) -> list[str]:
         # Naming the features at fault says more than the message about all of them. But if every
         # feature is rejected, the cause is not a feature.
         specific = 0 < len(rejected) < len(subject.space.features)
-        return rejected if specific else [f"with all features there is no test: {test.why_not}"]
+        return rejected if specific else [f"there is no test with all features on: {test.why_not}"]
     if thorough and subject.generated(base, 1).content != test.content:
         return [
             "the generator gives another test for the same seed, so a test could not be made "
@@ -153,12 +153,12 @@ def _command_problems(spec: Specification) -> Iterator[str]:
     yield from _missing_reducer(spec)
 
 
-def _missing_command(call: Call, here: str) -> str:
+def _missing_command(call: CommandCall, here: str) -> str:
     word = filled(call.words[0], {"here": here})
     if placeholders([word]):
         return ""  # a placeholder has a value only once there is a test
     if "=" in word and os.sep not in word.partition("=")[0]:
-        return f"{word!r} is no command: variables are set with env"
+        return f"{word!r} is not a command: set variables with env"
     if os.sep not in word:
         path = call.env.get("PATH")
         if shutil.which(word, path=path):
@@ -180,7 +180,7 @@ def _missing_command(call: Call, here: str) -> str:
     return ""
 
 
-def _misplaced_word(call: Call, here: str, test_file: str) -> str:
+def _misplaced_word(call: CommandCall, here: str, test_file: str) -> str:
     """Report a file beside the TOML file that a command would look for in the test's directory."""
     if call.cwd:
         return ""
@@ -195,7 +195,7 @@ def _misplaced_word(call: Call, here: str, test_file: str) -> str:
 def _write_here(word: str) -> str:
     name = word.removeprefix("./")
     return (
-        f"{word!r} is beside the TOML file, but commands run in a directory of the test's own: "
+        f"{word!r} is beside the TOML file, but commands run in another directory: "
         f"write {{here}}/{name}"
     )
 

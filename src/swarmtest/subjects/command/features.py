@@ -7,14 +7,14 @@ from typing import Any
 from swarmtest.core.dimensions import Choice, Dimension, Feature, Flag, Integer
 from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.subjects.command.generator import SourceLines, marked_names
-from swarmtest.subjects.command.specification import FeatureForm, Generate
-from swarmtest.subjects.command.toml_reader import Section, placeholders
+from swarmtest.subjects.command.specification import FeatureForm, GenerateSection
+from swarmtest.subjects.command.toml_reader import TomlSection, placeholders
 
 _SETTING = "a setting is true or false, a list of values, or a table with low and high"
 
 
 def read_features(
-    section: Section, generate: Generate
+    section: TomlSection, generate: GenerateSection
 ) -> tuple[list[Feature], tuple[FeatureForm, ...]]:
     """Return the features as dimensions, and what each does to the generator, in the same order.
 
@@ -47,7 +47,7 @@ def read_features(
     return features, tuple(forms)
 
 
-def read_feature(name: str, section: Section) -> Feature:
+def read_feature(name: str, section: TomlSection) -> Feature:
     """Return the dimension of a feature, with the rate, group and constraints of its table."""
     return _feature(
         section,
@@ -60,14 +60,14 @@ def read_feature(name: str, section: Section) -> Feature:
     )
 
 
-def _feature(section: Section, name: str, **options: Any) -> Feature:
+def _feature(section: TomlSection, name: str, **options: Any) -> Feature:
     try:
         return Feature(name, **options)
     except UserError as error:
         raise section.file.error(section.place, f"{section.title}: {error}") from None
 
 
-def _read_form(name: str, section: Section) -> FeatureForm:
+def _read_form(name: str, section: TomlSection) -> FeatureForm:
     weight = section.words("weight")
     if weight and not {"weight", "percent"} & set(placeholders(weight)):
         raise section.error("weight", "has neither {weight} nor {percent}")
@@ -85,7 +85,7 @@ def _read_form(name: str, section: Section) -> FeatureForm:
     )
 
 
-def _check_names(section: Section, features: list[Feature]) -> None:
+def _check_names(section: TomlSection, features: list[Feature]) -> None:
     """Raise if a feature requires or excludes one that does not exist."""
     existing = [feature.name for feature in features]
     for feature in features:
@@ -99,7 +99,7 @@ def _check_names(section: Section, features: list[Feature]) -> None:
                     )
 
 
-def _check_forms(section: Section, forms: list[FeatureForm], generate: Generate) -> None:
+def _check_forms(section: TomlSection, forms: list[FeatureForm], generate: GenerateSection) -> None:
     """Raise if a feature changes nothing: it would be noise in every statistic."""
     source = generate.source and SourceLines(generate.source, forms)
     words = placeholders(generate.call.words) if generate.call else []
@@ -109,7 +109,7 @@ def _check_forms(section: Section, forms: list[FeatureForm], generate: Generate)
         if not form.acts and not (source and form.name in source.used):
             raise section.error(
                 form.name,
-                "changes nothing: give it on, off, weight, env or config"
+                "has no effect: give it on, off, weight, env or config"
                 + (", or mark lines of the source with its name" if source else ""),
             )
         placed = {"features", f"feature:{form.name}"}
@@ -126,7 +126,7 @@ def _check_forms(section: Section, forms: list[FeatureForm], generate: Generate)
                 )
 
 
-def read_settings(section: Section) -> list[Dimension]:
+def read_settings(section: TomlSection) -> list[Dimension]:
     """Return the dimensions that are not features; commands use them as ``{setting:NAME}``."""
     settings: list[Dimension] = []
     for name in section.names():
@@ -149,7 +149,7 @@ def read_settings(section: Section) -> list[Dimension]:
     return settings
 
 
-def _read_setting(name: str, section: Section) -> Dimension:
+def _read_setting(name: str, section: TomlSection) -> Dimension:
     default = section.raw("default")
     if "values" in section:
         values = section.raw("values")

@@ -20,9 +20,14 @@ from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError
 from swarmtest.processes.commands import OUTPUT_LIMIT, ProcessEnd
 from swarmtest.processes.scratch import Scratch, empty
-from swarmtest.subjects.command.specification import Call, FeatureForm, MarkedSource, Specification
-from swarmtest.subjects.command.steps import Caller, CannotStart, how_it_ended, said_by
-from swarmtest.subjects.command.toml_reader import Values, filled, placeholders
+from swarmtest.subjects.command.specification import (
+    CommandCall,
+    FeatureForm,
+    MarkedSource,
+    Specification,
+)
+from swarmtest.subjects.command.step_runner import CannotStart, CommandRunner, how_it_ended, said_by
+from swarmtest.subjects.command.toml_reader import Values, filled, placeholders, setting_text
 
 if TYPE_CHECKING:
     from swarmtest.subjects.grammar.generator import GrammarGenerator
@@ -33,7 +38,7 @@ _LARGEST = 64 << 20
 
 
 @dataclass(frozen=True)
-class Made:
+class GeneratorOutput:
     """The output of a generator: the content of a test, or the reason why there is none."""
 
     content: bytes = b""
@@ -43,20 +48,20 @@ class Made:
     """The derivation tree of a test that comes from a grammar."""
 
 
-class Generator(Protocol):
+class TestGenerator(Protocol):
     """Anything that generates tests."""
 
-    def make(self, configuration: Configuration, seed: int) -> Made:
+    def make(self, configuration: Configuration, seed: int) -> GeneratorOutput:
         """Return the test of a configuration and a seed: the same test at every call."""
 
 
 class CommandGenerator:
     """A generator that runs a command."""
 
-    def __init__(self, spec: Specification, scratch: Scratch, caller: Caller) -> None:
+    def __init__(self, spec: Specification, scratch: Scratch, caller: CommandRunner) -> None:
         call = spec.generate.call
         assert call is not None
-        self._call: Call = call
+        self._call: CommandCall = call
         self._spec = spec
         self._scratch = scratch
         self._caller = caller
@@ -66,7 +71,7 @@ class CommandGenerator:
         self._source = SourceLines(source, spec.forms) if source else None
         self._seeds = (1 << spec.generate.seed_bits) - 1
 
-    def make(self, configuration: Configuration, seed: int) -> Made:
+    def make(self, configuration: Configuration, seed: int) -> GeneratorOutput:
         """Run the generator's command once."""
         directory = self._scratch.fresh("generate")
         try:
@@ -75,11 +80,11 @@ class CommandGenerator:
             ended = self._caller.run(self._call, directory, values, env=env, separator=separator)
             return self._made(ended, directory)
         except CannotStart as error:
-            return Made(why_not=f"the generator: {error}")
+            return GeneratorOutput(why_not=f"the generator: {error}")
         finally:
             empty(directory)
 
-    def _made(self, ended: ProcessEnd, directory: Path) -> Made:
+    def _made(self, ended: ProcessEnd, directory: Path) -> GeneratorOutput:
         content, why = b"", self._why_not(ended)
         if not why:
             file = directory / self._file
@@ -87,11 +92,11 @@ class CommandGenerator:
         if not why and not content.strip():
             where = "printed" if self._prints else "wrote"
             why = f"the generator {where} an empty test{self._says(ended)}"
-        return Made(b"" if why else content, why, ended.cpu_seconds)
+        return GeneratorOutput(b"" if why else content, why, ended.cpu_seconds)
 
     def _printed(self, ended: ProcessEnd) -> tuple[bytes, str]:
         if len(ended.stdout) >= OUTPUT_LIMIT:
-            return b"", "the generator printed a MiB or more: have it write to {test} instead"
+            return b"", "the generator printed 1 MiB or more: let it write to {test} instead"
         return ended.stdout, ""
 
     def _why_not(self, ended: ProcessEnd) -> str:
@@ -167,7 +172,7 @@ class CommandGenerator:
         return {**values, **feature_texts, "features": lines}
 
 
-def _texts_with_placeholders(spec: Specification, call: Call) -> list[str]:
+def _texts_with_placeholders(spec: Specification, call: CommandCall) -> list[str]:
     """Return the texts in which ``{test}`` may name the file that the generator has to write."""
     forms = [(*form.on, *form.off, *form.weight, *form.env.values()) for form in spec.forms]
     config = [spec.generate.config.text] if spec.generate.config else []
@@ -199,11 +204,6 @@ def _weight_values(weight: float) -> dict[str, str]:
     return {"weight": f"{weight:.6g}", "percent": str(percent)}
 
 
-def setting_text(value: object) -> str:
-    """Return a setting's value as a word of a command."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 def _read_test(path: Path) -> tuple[bytes, str]:
     """Return the file that a generator wrote, or the reason why it is not a test.
 
@@ -213,7 +213,7 @@ def _read_test(path: Path) -> tuple[bytes, str]:
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
-            return b"", "the generator made a directory, pipe or device instead of a file"
+            return b"", "the generator created a directory, pipe or device instead of a file"
         if status.st_size > _LARGEST:
             size = f"{status.st_size >> 20:,} MiB"
             return b"", f"the generator wrote {size}: a test has {_LARGEST >> 20} MiB at most"
@@ -228,7 +228,7 @@ class GrammarTests:
     def __init__(self, grammar: GrammarGenerator) -> None:
         self._grammar = grammar
 
-    def make(self, configuration: Configuration, seed: int) -> Made:
+    def make(self, configuration: Configuration, seed: int) -> GeneratorOutput:
         """Return the text of a random tree; if the configuration allows none, say why."""
         names = configuration.space.feature_names
         try:
@@ -236,8 +236,8 @@ class GrammarTests:
                 dict(zip(names, configuration.weights, strict=True)), seed
             )
         except UserError as error:
-            return Made(why_not=f"the grammar: {error}")
-        return Made(self._grammar.text(tree).encode(), tree=tree)
+            return GeneratorOutput(why_not=f"the grammar: {error}")
+        return GeneratorOutput(self._grammar.text(tree).encode(), tree=tree)
 
 
 # Features by deletion: lines of the generator's source that are marked with features.

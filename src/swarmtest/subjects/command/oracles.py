@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import cast
 
 from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.core.faults import message_of, normalised
@@ -29,40 +29,42 @@ from swarmtest.subjects.command.specification import (
     OracleSection,
     Pattern,
     Specification,
-    Step,
+    StepSection,
 )
-from swarmtest.subjects.command.steps import Outcome, said_by, signal_name
+from swarmtest.subjects.command.step_runner import StepOutcome, said_by, signal_name
 
 ENTRY_POINTS = "swarmtest.oracles"
 """The group in which installed packages offer oracles by name."""
 
-Check = Callable[[Mapping[str, Outcome], str], object]
+Check = Callable[[Mapping[str, StepOutcome], str], object]
 """A Python oracle: a function of the outcomes by step name and of the test's text. It returns None
 or a fault's signature, or fails an assertion."""
 
 
-@runtime_checkable
-class Oracle(Protocol):
-    """A user's own oracle, which decides whether the outcomes of the steps are a failure.
+class Oracle:
+    """The base class of an oracle, which decides whether the outcomes of the steps are a failure.
 
-    Its class is named in a TOML file, ``[oracle] python = "judge.py:NoWarnings"``, and called
-    without arguments, once in each process. A function with the same parameters is an oracle too.
+    Write one method, `judge`. Name the class in a TOML file,
+    ``[oracle] python = "judge.py:NoWarnings"``; it is called without arguments, once in each
+    process. A function with the parameters of `judge`, and a class that has `judge` but does not
+    derive from `Oracle`, are oracles too.
 
-    >>> class NoWarnings:
+    >>> class NoWarnings(Oracle):
     ...     def judge(self, outcomes, test):
     ...         for name, outcome in outcomes.items():
     ...             if "warning" in outcome.text:
     ...                 return f"{name} warns"
-    >>> isinstance(NoWarnings(), Oracle)
+    >>> NoWarnings().judge({}, "int main() {}") is None
     True
     """
 
-    def judge(self, outcomes: Mapping[str, Outcome], test: str) -> str | None:
+    def judge(self, outcomes: Mapping[str, StepOutcome], test: str) -> str | None:
         """Return None if all is well, or the fault's signature: the same text for the same bug.
 
         `outcomes` are the outcomes by step name, and `test` is the test's text. A failing assertion
         is a fault too; its message is the signature.
         """
+        raise UserError(_incomplete(type(self).__name__))
 
 
 def load_oracle(spec: Specification) -> Check | None:
@@ -76,40 +78,41 @@ def load_oracle(spec: Specification) -> Check | None:
             return _as_check(_installed_oracle(reference), reference)
         if where.endswith(".py"):
             where = str(Path(spec.here) / where)
-        found = load_object(f"{where}:{name}", "function", callable)
-        return _as_check(found, reference)
+        return _as_check(load_object(f"{where}:{name}", "function", callable), reference)
     except UserError as error:
         raise UserError(f"{spec.path}: [oracle] python: {error}") from None
 
 
 def _installed_oracle(name: str) -> object:
-    found = entry_point(ENTRY_POINTS, name)
-    if found is None:
+    oracle = entry_point(ENTRY_POINTS, name)
+    if oracle is None:
         hint = did_you_mean(name, entry_point_names(ENTRY_POINTS))
-        raise UserError(f"no oracle {name!r} is installed{hint} (one of your own is FILE.py:NAME)")
-    return found
+        raise UserError(f"no oracle {name!r} is installed{hint} (write FILE.py:NAME for your own)")
+    return oracle
 
 
-def _as_check(found: object, reference: str) -> Check:
+def _as_check(oracle: object, reference: str) -> Check:
     """Return an oracle as a function; a class is called without arguments first."""
-    if isinstance(found, type):
-        if not hasattr(found, "judge"):
-            raise UserError(
-                f"class {reference} is an incomplete oracle, it has no method judge: write "
-                "def judge(self, outcomes, test), which returns None or a signature"
-            )
+    if isinstance(oracle, type):
+        if getattr(oracle, "judge", Oracle.judge) is Oracle.judge:
+            raise UserError(_incomplete(reference))
         try:
-            found = found()
+            oracle = oracle()
         except Exception as error:
             raise UserError(f"{reference}() raised {message_of(error)}") from None
-    if isinstance(found, Oracle):
-        return found.judge
-    if not callable(found):
+    check = getattr(oracle, "judge", oracle)
+    if not callable(check):
         raise UserError(
             f"{reference.rpartition(':')[2]} is neither a function nor a class with a method judge"
         )
-    check: Check = found
-    return check
+    return cast(Check, check)
+
+
+def _incomplete(name: str) -> str:
+    return (
+        f"class {name} is an incomplete oracle, it has no method judge: write "
+        "def judge(self, outcomes, test), which returns None or a signature"
+    )
 
 
 _NUMBERED_NAME = re.compile(r"\b([A-Za-z_]\w*?)\d+\b")
@@ -135,11 +138,11 @@ class Judge:
     """The oracles of a subject."""
 
     def __init__(self, spec: Specification, check: Check | None) -> None:
-        self._steps: Mapping[str, Step] = {step.name: step for step in spec.steps}
+        self._steps: Mapping[str, StepSection] = {step.name: step for step in spec.steps}
         self._oracle: OracleSection = spec.oracle
         self._check = check
 
-    def judge(self, by_name: Mapping[str, Outcome], text: str) -> Judgement:
+    def judge(self, by_name: Mapping[str, StepOutcome], text: str) -> Judgement:
         """Return the verdict on a test, given the outcomes of its steps and its text."""
         outcomes = by_name.values()
         groups = self._oracle.differential
@@ -153,14 +156,14 @@ class Judge:
         ]
         return _first(judge() for judge in oracles)
 
-    def _invalid(self, outcome: Outcome) -> Judgement:
+    def _invalid(self, outcome: StepOutcome) -> Judgement:
         meaning = self._meaning(outcome)
         if meaning != "invalid":
             return PASSED
         said = said_by(outcome.stderr, outcome.stdout)
         return Judgement(invalid=f"step {outcome.name}: {outcome.how}{said}")
 
-    def _meaning(self, outcome: Outcome) -> str:
+    def _meaning(self, outcome: StepOutcome) -> str:
         """Return what the end of a step means ("fail", "invalid", ...); empty if all was well."""
         step = self._steps[outcome.name]
         if outcome.ok or outcome.skipped:
@@ -169,7 +172,7 @@ class Judge:
             return step.on_timeout
         return step.on_crash if outcome.signal else step.on_exit
 
-    def _crash(self, outcome: Outcome) -> Judgement:
+    def _crash(self, outcome: StepOutcome) -> Judgement:
         message = self._recognised(outcome)
         if message:
             return Judgement("message", f"{outcome.name}: {message}", (outcome.name,))
@@ -178,7 +181,7 @@ class Judge:
             return Judgement("signal", signature, (outcome.name,))
         return PASSED
 
-    def _recognised(self, outcome: Outcome) -> str:
+    def _recognised(self, outcome: StepOutcome) -> str:
         """Return the signature that a pattern or a recogniser finds in a step's output."""
         if outcome.skipped:
             return ""
@@ -191,7 +194,7 @@ class Judge:
         crash = recognise(text, self._oracle.recognise)
         return crash.signature if crash else ""
 
-    def _unexpected(self, outcome: Outcome) -> Judgement:
+    def _unexpected(self, outcome: StepOutcome) -> Judgement:
         if outcome.broken:
             return Judgement("exit", f"{outcome.name}: {outcome.skipped}", (outcome.name,))
         if self._meaning(outcome) != "fail" or outcome.signal:
@@ -202,7 +205,9 @@ class Judge:
         signature = f"{outcome.name}: exit status {outcome.status}{f': {line}' if line else ''}"
         return Judgement("exit", signature, (outcome.name,))
 
-    def _disagreement(self, group: tuple[str, ...], by_name: Mapping[str, Outcome]) -> Judgement:
+    def _disagreement(
+        self, group: tuple[str, ...], by_name: Mapping[str, StepOutcome]
+    ) -> Judgement:
         members = [by_name[name] for name in group]
         voters = [member for member in members if not member.skipped and not member.timed_out]
         signature = disagreement(voters)
@@ -210,7 +215,7 @@ class Judge:
             return PASSED
         return Judgement("differential", signature, tuple(voter.name for voter in voters))
 
-    def _python(self, by_name: Mapping[str, Outcome], text: str) -> Judgement:
+    def _python(self, by_name: Mapping[str, StepOutcome], text: str) -> Judgement:
         if self._check is None:
             return PASSED
         try:
@@ -235,37 +240,37 @@ def _first(judgements: Iterable[Judgement]) -> Judgement:
     return next((judgement for judgement in judgements if judgement is not PASSED), PASSED)
 
 
-def pattern_signature(pattern: Pattern, found: re.Match[str]) -> str:
+def pattern_signature(pattern: Pattern, match: re.Match[str]) -> str:
     """Return the signature of a match: its named groups, or the whole match if it has none.
 
     >>> regex = re.compile(r"panic in (?P<where>\\w+) at (?P<line>\\d+)")
     >>> pattern_signature(Pattern("panic", regex), regex.search("panic in eval at 17"))
     'panic: eval, 17'
     """
-    named = [part for part in found.groupdict().values() if part]
-    parts = ", ".join(" ".join(part.split()) for part in named) or normalised(found[0])
+    named = [part for part in match.groupdict().values() if part]
+    parts = ", ".join(" ".join(part.split()) for part in named) or normalised(match[0])
     return f"{pattern.name}: {parts}" if pattern.name else parts
 
 
-def telling(outcome: Outcome) -> str:
+def telling(outcome: StepOutcome) -> str:
     """Return the most informative line of a step's errors, without what varies between tests.
 
-    >>> telling(Outcome("cc", 1, stderr=b"test.c:3: error: bad 'x'\\ntest.c:9: error: worse"))
+    >>> telling(StepOutcome("cc", 1, stderr=b"test.c:3: error: bad 'x'\\ntest.c:9: error: worse"))
     "test.c:#: error: bad '…'"
-    >>> telling(Outcome("cc", 1, stderr=b"ld: /tmp/ccQ3xb.o: undefined reference"))
+    >>> telling(StepOutcome("cc", 1, stderr=b"ld: /tmp/ccQ3xb.o: undefined reference"))
     'ld: /tmp/…: undefined reference'
     """
     line = telling_line(outcome.stderr.decode(errors="replace"))
     return normalised(_NUMBERED_NAME.sub(r"\1#", _TEMPORARY_PATH.sub(r"\1/…", line)))
 
 
-def disagreement(voters: Sequence[Outcome]) -> str:
+def disagreement(voters: Sequence[StepOutcome]) -> str:
     """Describe how steps that must agree disagree; return an empty text if they agree.
 
     The largest group of steps with the same answer is right, unless another group is as large.
 
-    >>> votes = [Outcome("gcc", 0, stdout=b"1"), Outcome("clang", 0, stdout=b"1")]
-    >>> disagreement([*votes, Outcome("tcc", 0, stdout=b"2")])
+    >>> votes = [StepOutcome("gcc", 0, stdout=b"1"), StepOutcome("clang", 0, stdout=b"1")]
+    >>> disagreement([*votes, StepOutcome("tcc", 0, stdout=b"2")])
     'tcc disagrees with the majority'
     """
     answers: dict[tuple[int | None, int, bytes], list[str]] = {}
@@ -284,7 +289,10 @@ def disagreement(voters: Sequence[Outcome]) -> str:
 
 
 def details_of(
-    judgement: Judgement, outcomes: Mapping[str, Outcome], file: str, commands: Mapping[str, str]
+    judgement: Judgement,
+    outcomes: Mapping[str, StepOutcome],
+    file: str,
+    commands: Mapping[str, str],
 ) -> str:
     """Describe a fault for a person: its steps, their commands and output, how to repeat it.
 
@@ -302,7 +310,7 @@ def details_of(
     return "\n".join(parts)
 
 
-def _output(outcome: Outcome) -> str:
+def _output(outcome: StepOutcome) -> str:
     parts = []
     for output in (outcome.stdout, outcome.stderr):
         text = output.decode(errors="replace").rstrip()

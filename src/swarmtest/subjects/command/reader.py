@@ -19,22 +19,22 @@ from swarmtest.subjects.command.specification import (
     COVER,
     EXTERNAL,
     MEANINGS,
-    Call,
+    CommandCall,
     ConfigFile,
     FeatureForm,
-    Generate,
+    GenerateSection,
     MarkedSource,
-    Mutate,
+    MutateSection,
     OracleSection,
     Pattern,
-    Reduce,
+    ReduceSection,
     Specification,
-    Step,
+    StepSection,
 )
 from swarmtest.subjects.command.toml_reader import (
     Place,
-    Section,
     TomlFile,
+    TomlSection,
     look_alikes,
     nearest_file,
     placeholders,
@@ -64,7 +64,7 @@ def read_specification(path: Path) -> Specification:
     steps = _read_steps(top, meanings)
     oracle = read_oracle(top.section("oracle"), [step.name for step in steps])
     reduce = _read_reduce(top.section("reduce"))
-    mutate = _read_mutate(top.section("mutate")) if "mutate" in top else Mutate()
+    mutate = _read_mutate(top.section("mutate")) if "mutate" in top else MutateSection()
     top.close()
     space = _space(file, generate, features, settings)
     spec = Specification(path, description, generate, forms, space, steps, oracle, reduce, mutate)
@@ -73,11 +73,11 @@ def read_specification(path: Path) -> Specification:
 
 
 def _space(
-    file: TomlFile, generate: Generate, features: list[Feature], settings: list[Dimension]
+    file: TomlFile, generate: GenerateSection, features: list[Feature], settings: list[Dimension]
 ) -> Space:
     if not features:
         raise UserError(
-            f"{file.path}: no features: name under [features] what the generator can leave out, "
+            f"{file.path}: no features: list under [features] what the generator can leave out, "
             'like loops = "--loops"'
         )
     constraints = generate.grammar.constraints if generate.grammar else ()
@@ -87,11 +87,11 @@ def _space(
         raise file.error(("features",), f"[features]: {error}") from None
 
 
-def _read_call(section: Section, key: str) -> Call:
+def _read_call(section: TomlSection, key: str) -> CommandCall:
     words = section.words(key)
-    call = Call(
+    call = CommandCall(
         words,
-        section.number("timeout", Call.timeout, least=0.001),
+        section.number("timeout", CommandCall.timeout, least=0.001),
         section.size("memory"),
         section.mapping("env"),
         section.text("cwd"),
@@ -103,7 +103,7 @@ def _read_call(section: Section, key: str) -> Call:
     return call
 
 
-def _read_expect(section: Section) -> tuple[int, ...]:
+def _read_expect(section: TomlSection) -> tuple[int, ...]:
     if section.raw("expect") == "any":
         return ()
     statuses = section.integers("expect", (0,))
@@ -112,12 +112,12 @@ def _read_expect(section: Section) -> tuple[int, ...]:
     return statuses
 
 
-def _read_generate(section: Section, here: Path) -> Generate:
+def _read_generate(section: TomlSection, here: Path) -> GenerateSection:
     if "grammar" in section:
         path = _existing_file(section, "grammar", here)
-        generate = Generate(None, _read_suffix(section), grammar=read_grammar(section, path))
+        generate = GenerateSection(None, _read_suffix(section), grammar=read_grammar(section, path))
     else:
-        generate = Generate(
+        generate = GenerateSection(
             _read_call(section, "command"),
             _read_suffix(section),
             section.integer("seed_bits", 32, low=1, high=63),
@@ -130,7 +130,7 @@ def _read_generate(section: Section, here: Path) -> Generate:
     return generate
 
 
-def _read_suffix(section: Section) -> str:
+def _read_suffix(section: TomlSection) -> str:
     """Return the ending of a file name; refuse a path, and a plain word like "c"."""
     suffix = section.text("suffix")
     if suffix.isalnum() or "/" in suffix or "\0" in suffix:
@@ -138,7 +138,7 @@ def _read_suffix(section: Section) -> str:
     return suffix
 
 
-def _existing_file(section: Section, key: str, here: Path) -> Path:
+def _existing_file(section: TomlSection, key: str, here: Path) -> Path:
     path = here / section.text(key)
     if not path.is_file():
         near = nearest_file(path)
@@ -146,11 +146,11 @@ def _existing_file(section: Section, key: str, here: Path) -> Path:
     return path
 
 
-def _read_config(section: Section, here: Path) -> ConfigFile:
+def _read_config(section: TomlSection, here: Path) -> ConfigFile:
     inline, suffix = section.text("text"), _read_suffix(section)
     if "template" in section:
         if inline:
-            raise section.error("text", "a config file has either a template or a text")
+            raise section.error("text", "a config file needs either a template or a text")
         template = _existing_file(section, "template", here)
         inline, suffix = _read_text(section, "template", template), suffix or template.suffix
     section.close()
@@ -159,7 +159,7 @@ def _read_config(section: Section, here: Path) -> ConfigFile:
     return ConfigFile(inline, suffix)
 
 
-def _read_text(section: Section, key: str, path: Path) -> str:
+def _read_text(section: TomlSection, key: str, path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
@@ -168,7 +168,7 @@ def _read_text(section: Section, key: str, path: Path) -> str:
         raise section.error(key, f"{path} is not UTF-8 text") from None
 
 
-def _read_source(section: Section, here: Path) -> MarkedSource:
+def _read_source(section: TomlSection, here: Path) -> MarkedSource:
     path = _existing_file(section, "file", here)
     marker = section.text("marker", MarkedSource.marker)
     if marker.count("NAME") != 1:
@@ -177,14 +177,14 @@ def _read_source(section: Section, here: Path) -> MarkedSource:
     return MarkedSource(path, marker)
 
 
-def _read_steps(top: Section, meanings: dict[str, str]) -> tuple[Step, ...]:
+def _read_steps(top: TomlSection, meanings: dict[str, str]) -> tuple[StepSection, ...]:
     sections = top.sections("steps")
     if not sections:
         raise UserError(
-            f"{top.file.path}: no steps: say under [[steps]] what is run on each test, like "
+            f"{top.file.path}: no steps: write under [[steps]] what to run on each test, like "
             'run = "./program {test}"'
         )
-    steps: list[Step] = []
+    steps: list[StepSection] = []
     for section in sections:
         step = _read_step(section, meanings, len(steps) + 1)
         earlier = [other.name for other in steps]
@@ -199,7 +199,7 @@ def _read_steps(top: Section, meanings: dict[str, str]) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def _read_step(section: Section, meanings: dict[str, str], number: int) -> Step:
+def _read_step(section: TomlSection, meanings: dict[str, str], number: int) -> StepSection:
     call = _read_call(section, "run")
     cover = section.raw("cover")
     if isinstance(cover, bool):
@@ -207,7 +207,7 @@ def _read_step(section: Section, meanings: dict[str, str], number: int) -> Step:
     elif cover is not None:
         cover = section.one_of("cover", COVER, "auto")
     on = {key: section.one_of(f"on_{key}", MEANINGS, meanings[key]) for key in meanings}
-    step = Step(
+    step = StepSection(
         _read_name(section, number),
         call,
         section.texts("needs"),
@@ -221,29 +221,31 @@ def _read_step(section: Section, meanings: dict[str, str], number: int) -> Step:
     return step
 
 
-def _read_name(section: Section, number: int) -> str:
+def _read_name(section: TomlSection, number: int) -> str:
     name = section.text("name", f"step{number}")
     if not name.isprintable() or name != name.strip() or not name:
         raise section.error("name", f"a name in one line, without outer spaces, not {name!r}")
     return name
 
 
-def _read_reduce(section: Section) -> Reduce:
+def _read_reduce(section: TomlSection) -> ReduceSection:
     command = section.words("command")
     if command and {"script", "test"} - set(placeholders(command)):
         raise section.error("command", "has {script} and {test}, like cvise {script} {test}")
-    reduce = Reduce(
-        section.one_of("external", EXTERNAL, Reduce.external),
+    reduce = ReduceSection(
+        section.one_of("external", EXTERNAL, ReduceSection.external),
         command,
-        section.number("seconds", Reduce.seconds),
+        section.number("seconds", ReduceSection.seconds),
     )
     section.close()
     return reduce
 
 
-def _read_mutate(section: Section) -> Mutate:
+def _read_mutate(section: TomlSection) -> MutateSection:
     build = section.text("build")
-    mutate = Mutate(build, section.texts("files"), section.number("seconds", Mutate.seconds))
+    mutate = MutateSection(
+        build, section.texts("files"), section.number("seconds", MutateSection.seconds)
+    )
     if not build.strip():
         raise section.missing("build", 'how the program is built, like "gcc -O2 -o prog prog.c"')
     section.close()
@@ -253,7 +255,7 @@ def _read_mutate(section: Section) -> Mutate:
 # [oracle]: what a failure is.
 
 
-def step_meanings(section: Section) -> dict[str, str]:
+def step_meanings(section: TomlSection) -> dict[str, str]:
     """Return what a crash, an unexpected exit status and a timeout mean if a step does not say."""
     crash = section.raw("crash")
     if isinstance(crash, bool):
@@ -267,7 +269,7 @@ def step_meanings(section: Section) -> dict[str, str]:
     }
 
 
-def read_oracle(section: Section, steps: Sequence[str]) -> OracleSection:
+def read_oracle(section: TomlSection, steps: Sequence[str]) -> OracleSection:
     """Read the rest of ``[oracle]``: patterns, recognisers, differential groups, the function."""
     step_meanings(section)  # so that its keys are not reported as unknown
     recognise = section.texts("recognise")
@@ -283,12 +285,12 @@ def read_oracle(section: Section, steps: Sequence[str]) -> OracleSection:
     )
     # Without a colon it is the name of an entry point.
     if oracle.python.count(":") > 1 or oracle.python.endswith(".py"):
-        raise section.error("python", "names a function: oracle.py:check")
+        raise section.error("python", "must name a function or class, such as oracle.py:check")
     section.close()
     return oracle
 
 
-def _read_pattern(section: Section, steps: Sequence[str]) -> Pattern:
+def _read_pattern(section: TomlSection, steps: Sequence[str]) -> Pattern:
     regex, name, searched = section.pattern("regex"), section.text("name"), section.texts("steps")
     if regex is None:
         raise section.missing("regex", "the regular expression to look for")
@@ -300,7 +302,7 @@ def _read_pattern(section: Section, steps: Sequence[str]) -> Pattern:
     return pattern
 
 
-def _read_differential(section: Section, steps: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+def _read_differential(section: TomlSection, steps: Sequence[str]) -> tuple[tuple[str, ...], ...]:
     value = section.raw("differential")
     if value is None:
         return ()
@@ -313,7 +315,7 @@ def _read_differential(section: Section, steps: Sequence[str]) -> tuple[tuple[st
                 near = did_you_mean(str(name), steps)
                 raise section.error("differential", f"no step {name!r}{near}")
             if group.count(name) > 1:
-                raise section.error("differential", f"step {name!r} would vote twice")
+                raise section.error("differential", f"step {name!r} is in the group twice")
         if len(group) < 2:
             raise section.error("differential", "needs two steps or more to compare")
     return tuple(tuple(group) for group in groups)
@@ -322,7 +324,7 @@ def _read_differential(section: Section, steps: Sequence[str]) -> tuple[tuple[st
 # [generate] grammar: tests that come from a grammar instead of a command.
 
 
-def read_grammar(section: Section, path: Path) -> GrammarGenerator:
+def read_grammar(section: TomlSection, path: Path) -> GrammarGenerator:
     """Return the generator for a grammar, with the start, depth and length of the TOML file."""
     from swarmtest.subjects.grammar.generator import DEPTH, LENGTH, load_grammar
 
@@ -337,7 +339,7 @@ def read_grammar(section: Section, path: Path) -> GrammarGenerator:
         raise section.error("grammar", str(error)) from None
 
 
-def grammar_features(section: Section, grammar: GrammarGenerator) -> list[Feature]:
+def grammar_features(section: TomlSection, grammar: GrammarGenerator) -> list[Feature]:
     """Return the grammar's features, with what the TOML file says about some, like a rate."""
     described = {}
     names = [feature.name for feature in grammar.features]
@@ -394,7 +396,7 @@ def _check_forms(file: TomlFile, spec: Specification, allowed: set[str]) -> None
             _check_texts(file, ("features", form.name, key), key, words, allowed | weight)
 
 
-def _check_seed(file: TomlFile, generate: Generate) -> None:
+def _check_seed(file: TomlFile, generate: GenerateSection) -> None:
     """Raise if the generator gets no seed.
 
     All tests of a configuration would be the same then, or none could be generated again.
@@ -410,7 +412,9 @@ def _check_seed(file: TomlFile, generate: Generate) -> None:
         )
 
 
-def _check_call(file: TomlFile, place: Place, key: str, call: Call, allowed: set[str]) -> None:
+def _check_call(
+    file: TomlFile, place: Place, key: str, call: CommandCall, allowed: set[str]
+) -> None:
     texts = {key: call.words, "env": (*call.env.values(),), "cwd": (call.cwd,)}
     texts["stdin"] = (call.stdin,)
     for where, words in texts.items():

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from swarmtest.core.errors import UserError
 from swarmtest.processes.commands import end_process
 from swarmtest.processes.tree import Supervision, spawn
-from swarmtest.reducer.reducer import AskedAs, minimised
+from swarmtest.reducer.reducer import ConvertedCriterion, minimised
 from swarmtest.subjects.command.debian_packages import how_to_install
 from swarmtest.subjects.command.specification import Specification
 from swarmtest.subjects.command.test import CommandTest
@@ -127,7 +127,7 @@ def _by_parts(test: CommandTest, parts: list[bytes], interesting: Interesting) -
     def joined(kept: Sequence[bytes]) -> CommandTest | None:
         return test.with_content(b"".join(kept)) if kept else None
 
-    kept: tuple[bytes, ...] = minimised(parts, AskedAs(interesting, joined))
+    kept: tuple[bytes, ...] = minimised(parts, ConvertedCriterion(interesting, joined))
     return test.with_content(b"".join(kept))
 
 

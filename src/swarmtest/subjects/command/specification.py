@@ -29,7 +29,7 @@ EXTERNAL = ("none", "auto", "cvise", "creduce")
 
 
 @dataclass(frozen=True)
-class Call:
+class CommandCall:
     """A command with its limits and environment; the generator and every step have one."""
 
     words: tuple[str, ...]
@@ -107,10 +107,10 @@ class MarkedSource:
 
 
 @dataclass(frozen=True)
-class Generate:
+class GenerateSection:
     """``[generate]``: where tests come from."""
 
-    call: Call | None
+    call: CommandCall | None
     """The generator's command; None: tests come from a grammar."""
     suffix: str = ""
     """The ending of the test's file name, like ".c"."""
@@ -127,11 +127,11 @@ class Generate:
 
 
 @dataclass(frozen=True)
-class Step:
+class StepSection:
     """``[[steps]]``: a command that is run on the test."""
 
     name: str
-    call: Call
+    call: CommandCall
     needs: tuple[str, ...] = ()
     """Steps that must succeed; otherwise this step is skipped."""
     on_crash: str = "fail"
@@ -177,7 +177,7 @@ class OracleSection:
 
 
 @dataclass(frozen=True)
-class Reduce:
+class ReduceSection:
     """``[reduce]``: the external reducer that runs after our own reduction."""
 
     external: str = "none"
@@ -190,7 +190,7 @@ class Reduce:
 
 
 @dataclass(frozen=True)
-class Mutate:
+class MutateSection:
     """``[mutate]``: how the program and its mutants are built."""
 
     build: str = ""
@@ -207,13 +207,13 @@ class Specification:
 
     path: Path
     description: str
-    generate: Generate
+    generate: GenerateSection
     forms: tuple[FeatureForm, ...]
     space: Space
-    steps: tuple[Step, ...]
+    steps: tuple[StepSection, ...]
     oracle: OracleSection
-    reduce: Reduce
-    mutate: Mutate = Mutate()
+    reduce: ReduceSection
+    mutate: MutateSection = MutateSection()
     """How mutants are built; without a build command, the subject has no mutants."""
 
     @property

@@ -9,13 +9,17 @@ from typing import Any
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.result import Fault, Result, Verdict
 from swarmtest.processes.scratch import Scratch
-from swarmtest.reducer.reducer import AskedAs
-from swarmtest.subjects.command.generator import CommandGenerator, Generator, GrammarTests, Made
+from swarmtest.reducer.reducer import ConvertedCriterion
+from swarmtest.subjects.command.generator import (
+    CommandGenerator,
+    GeneratorOutput,
+    GrammarTests,
+    TestGenerator,
+)
 from swarmtest.subjects.command.oracles import Judge, details_of, load_oracle
 from swarmtest.subjects.command.reader import read_specification
 from swarmtest.subjects.command.specification import Specification
-from swarmtest.subjects.command.step_runner import Stepper
-from swarmtest.subjects.command.steps import Caller
+from swarmtest.subjects.command.step_runner import CommandRunner, StepRunner
 from swarmtest.subjects.command.test import CommandTest
 from swarmtest.subjects.subject import NoTest, Subject
 
@@ -57,9 +61,9 @@ class CommandSubject(Subject):
         calls = [spec.generate.call] if spec.generate.call else []
         self.seconds = sum(call.timeout for call in [*calls, *(step.call for step in spec.steps)])
         self._scratch = Scratch()
-        self._caller = Caller(self._scratch, spec.here)
-        self._generator: Generator = self._make_generator()
-        self._stepper = Stepper(spec, self._scratch, self._caller)
+        self._caller = CommandRunner(self._scratch, spec.here)
+        self._generator: TestGenerator = self._make_generator()
+        self._stepper = StepRunner(spec, self._scratch, self._caller)
         self._judge = Judge(spec, load_oracle(spec))
         self._counts_appearances = any(form.appears for form in spec.forms)
 
@@ -74,7 +78,7 @@ class CommandSubject(Subject):
         result = self._run(test)
         return result._replace(cpu_seconds=result.cpu_seconds + output.cpu_seconds)
 
-    def generated(self, configuration: Configuration, seed: int) -> Made:
+    def generated(self, configuration: Configuration, seed: int) -> GeneratorOutput:
         """Return the generator's output: a test, or the reason why there is none."""
         return self._generator.make(configuration, seed)
 
@@ -86,17 +90,17 @@ class CommandSubject(Subject):
         return self._test(output, configuration, seed).to_json()
 
     def result_of_journal(
-        self, told: Sequence[Any], configuration: Configuration, fault: Fault
+        self, entries: Sequence[Any], configuration: Configuration, fault: Fault
     ) -> Result:
         """Return the result of a test that ended this process itself, and not one it started.
 
-        `told` is what the journal was given: nothing if the process ended in the generator.
+        `entries` is what the journal was given: nothing if the process ended in the generator.
         """
-        if not told:
-            why = f"the generator did not come to an end ({fault.signature})"
+        if not entries:
+            why = f"the generator did not end ({fault.signature})"
             return Result(Verdict.INVALID, missing=why)
-        test = CommandTest.from_json(told[-1])
-        return Result(Verdict.FAILED, fault, self._used(test), (), self._size(test), 0, told[-1])
+        test = CommandTest.from_json(entries[-1])
+        return Result(Verdict.FAILED, fault, self._used(test), (), self._size(test), 0, entries[-1])
 
     def run(self, test: Any) -> Result:
         """Run the steps on a saved test; this does not need the generator."""
@@ -125,7 +129,7 @@ class CommandSubject(Subject):
         whole = CommandTest.from_json(test)
         judgement = self._judge.judge(self._stepper.run(whole).outcomes, whole.text)
         steps = needed_steps(self.spec, judgement.steps)
-        criterion = AskedAs(interesting, CommandTest.to_json)
+        criterion = ConvertedCriterion(interesting, CommandTest.to_json)
         return reduced_quickly(self.spec, whole, steps, criterion).to_json()
 
     def parts(self, test: Any) -> list[Any]:
@@ -149,12 +153,14 @@ class CommandSubject(Subject):
         """Remove the temporary directories; this also happens when the process ends."""
         self._scratch.close()
 
-    def _make_generator(self) -> Generator:
+    def _make_generator(self) -> TestGenerator:
         if self.spec.generate.grammar is not None:
             return GrammarTests(self.spec.generate.grammar)
         return CommandGenerator(self.spec, self._scratch, self._caller)
 
-    def _test(self, output: Made, configuration: Configuration, seed: int) -> CommandTest:
+    def _test(
+        self, output: GeneratorOutput, configuration: Configuration, seed: int
+    ) -> CommandTest:
         return CommandTest(
             self.name,
             output.content,

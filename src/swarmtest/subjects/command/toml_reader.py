@@ -1,7 +1,7 @@
 """Read a TOML file key by key, so that each mistake is reported with its file, line and key.
 
-A `Section` remembers the keys that were asked for. At the end, any other key is unknown, and the
-keys that were asked for are the candidates for "did you mean". The second part of this module
+A `TomlSection` remembers the keys that were asked for. At the end, any other key is unknown, and
+the keys that were asked for are the candidates for "did you mean". The second part of this module
 handles the placeholders in the words of commands, like ``{seed}``.
 """
 
@@ -45,9 +45,9 @@ class TomlFile:
         except tomllib.TOMLDecodeError as error:
             raise UserError(_syntax_error(path, self.text, str(error))) from None
 
-    def top(self) -> Section:
+    def top(self) -> TomlSection:
         """Return the whole file as a section."""
-        return Section(self, (), self.data)
+        return TomlSection(self, (), self.data)
 
     def error(self, place: Place, message: str) -> UserError:
         """Return an error about a key, with its line if that can be found."""
@@ -55,7 +55,7 @@ class TomlFile:
         return UserError(f"{self.path}:{line}: {message}" if line else f"{self.path}: {message}")
 
 
-class Section:
+class TomlSection:
     """A table of a TOML file that is read key by key; `close` raises if a key was never read."""
 
     def __init__(self, file: TomlFile, place: Place, data: Mapping[str, Any]) -> None:
@@ -213,12 +213,12 @@ class Section:
         try:
             pattern = re.compile(text, re.MULTILINE)
         except re.error as error:
-            raise self.error(key, f"{text!r} is no regular expression: {error}") from None
+            raise self.error(key, f"{text!r} is not a regular expression: {error}") from None
         if pattern.fullmatch(""):
-            raise self.error(key, f"{text!r} matches the empty text, so it is found everywhere")
+            raise self.error(key, f"{text!r} matches the empty string, so it matches everywhere")
         return pattern
 
-    def section(self, key: str) -> Section:
+    def section(self, key: str) -> TomlSection:
         """Return a table; an empty one if it is absent."""
         value = self.raw(key)
         if value is None:
@@ -226,16 +226,18 @@ class Section:
         if not isinstance(value, dict):
             names = ".".join(map(str, (*self.place, key)))
             raise self.error(key, f"a table: write [{names}] and its keys below")
-        return Section(self.file, (*self.place, key), value)
+        return TomlSection(self.file, (*self.place, key), value)
 
-    def sections(self, key: str) -> list[Section]:
+    def sections(self, key: str) -> list[TomlSection]:
         """Return a list of tables."""
         value = self.raw(key)
         if value is None:
             return []
         if not isinstance(value, list) or not all(isinstance(table, dict) for table in value):
             raise self.error(key, f"a list of tables: write [[{key}]] above each")
-        return [Section(self.file, (*self.place, key, i), table) for i, table in enumerate(value)]
+        return [
+            TomlSection(self.file, (*self.place, key, i), table) for i, table in enumerate(value)
+        ]
 
     def close(self) -> None:
         """Raise if the table has a key that was never asked for."""
@@ -250,7 +252,7 @@ class Section:
 
     def _refuse_zeros(self, key: str, texts: Sequence[str]) -> None:
         if any("\0" in text for text in texts):
-            raise self.error(key, "has a zero character, which no command or variable can have")
+            raise self.error(key, "has a null character, which commands and variables cannot have")
 
 
 def line_of(text: str, place: Place) -> int:
@@ -390,3 +392,8 @@ def for_a_shell(text: str) -> str:
         if (token and not token.strip(_OPERATORS)) or _VARIABLE.fullmatch(token)
     )
     return next(for_shell, "")
+
+
+def setting_text(value: object) -> str:
+    """Return a setting's value as a word of a command."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -17,11 +17,11 @@ from typing import Any
 
 from swarmtest.core.errors import UserError
 from swarmtest.subjects.grammar.builder import (
+    Alternation,
+    Concatenation,
     Expression,
-    Named,
-    OneOf,
-    Several,
-    Times,
+    Repetition,
+    RuleName,
     build_grammar,
 )
 from swarmtest.subjects.grammar.model import Grammar, Terminal, mark_of
@@ -43,7 +43,7 @@ def antlr_grammar(path: Path, start: str = "", optional_features: bool = True) -
         graph = processor.ProcessorTool.build_graph(False, *roots, None, start or None)
     except (AssertionError, ValueError, OSError, KeyError) as error:
         raise UserError(_located(str(error), path)) from None
-    reader = _Reader(graph, processor.dot_ranges[graph.dot], str(path))
+    reader = _AntlrReader(graph, processor.dot_ranges[graph.dot], str(path))
     definitions = reader.definitions()
     skipped = [name for root in roots if root is not None for name in _skipped(root)]
     ignored = [reader.pattern(graph.vertices[(name,)]) for name in skipped]
@@ -62,7 +62,7 @@ def antlr_grammar(path: Path, start: str = "", optional_features: bool = True) -
     return dataclasses.replace(grammar, indented=indented)
 
 
-class _Reader:
+class _AntlrReader:
     """Converts the nodes of grammarinator's graph to expressions and regular expressions.
 
     Nodes are told apart by the names of their classes, because grammarinator is imported only when
@@ -83,22 +83,26 @@ class _Reader:
         }
 
     def _sequence(self, nodes: Iterable[Any]) -> Expression:
-        return Several(tuple(part for node in nodes for part in self._parts(node)))
+        return Concatenation(tuple(part for node in nodes for part in self._parts(node)))
 
     def _parts(self, node: Any) -> Iterator[Expression]:
         kind = type(node).__name__
         match kind:
             case "UnparserRuleNode":
-                yield Named(node.name) if len(node.id) == 1 else self._sequence(node.out_neighbours)
+                yield (
+                    RuleName(node.name)
+                    if len(node.id) == 1
+                    else self._sequence(node.out_neighbours)
+                )
             case "UnlexerRuleNode":
                 yield self._terminal(node)
             case "ImagRuleNode":
                 yield Terminal(str(node.id[0]), mark_of(str(node.id[0])))
             case "AlternationNode":
-                yield OneOf(tuple(map(self._alternative, node.out_neighbours)))
+                yield Alternation(tuple(map(self._alternative, node.out_neighbours)))
             case "QuantifierNode":
                 high = None if node.stop == math.inf else int(node.stop)
-                yield Times(self._sequence(node.out_neighbours), int(node.start), high)
+                yield Repetition(self._sequence(node.out_neighbours), int(node.start), high)
 
     def _alternative(self, alternative: Any) -> tuple[str, Expression]:
         """Return the label of an alternative (``# label``; empty if it has none) and its items."""
@@ -174,7 +178,7 @@ def _vocabulary(path: Path) -> list[str]:
         return []
     lexer = path.with_name(f"{match[1]}.g4")
     if not lexer.exists():
-        raise UserError(f"{path}: its lexer grammar is not beside it: {lexer.name}")
+        raise UserError(f"{path}: its lexer grammar is missing: {lexer.name}")
     return [str(lexer)]
 
 

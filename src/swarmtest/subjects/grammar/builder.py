@@ -18,9 +18,9 @@ from swarmtest.subjects.grammar.model import (
     Alternative,
     Grammar,
     Item,
-    Ref,
     Repeat,
     Rule,
+    RuleReference,
     Terminal,
     base_of,
 )
@@ -48,7 +48,7 @@ def build_grammar(
 ) -> Grammar:
     """Return the model of the rules that can be reached from `start`.
 
-    >>> rules = {"start": OneOf((("", Terminal("A", "a")), ("", Terminal("B", "b"))))}
+    >>> rules = {"start": Alternation((("", Terminal("A", "a")), ("", Terminal("B", "b"))))}
     >>> build_grammar("tiny", rules, "start").features
     ('start:a', 'start:b')
     """
@@ -90,11 +90,11 @@ class _Drafts:
         self.drafts.append(_Draft(name, owner))
         return len(self.drafts) - 1
 
-    def _group(self, owner: str, expression: Expression) -> Ref:
+    def _group(self, owner: str, expression: Expression) -> RuleReference:
         groups = sum(d.owner == owner for d in self.drafts)
         number = self._new(f"{owner}/{groups}", owner)
         self._fill(number, expression)
-        return Ref(number)
+        return RuleReference(number)
 
     def _fill(self, number: int, expression: Expression) -> None:
         draft = self.drafts[number]
@@ -107,28 +107,28 @@ class _Drafts:
         match expression:
             case Terminal():
                 yield expression
-            case Named(name):
-                yield Ref(self.number_of(name))
-            case Several(parts):
+            case RuleName(name):
+                yield RuleReference(self.number_of(name))
+            case Concatenation(parts):
                 for part in parts:
                     yield from self._items(owner, part)
-            case OneOf(ways) if len(ways) == 1:
+            case Alternation(ways) if len(ways) == 1:
                 yield from self._items(owner, ways[0][1])
-            case OneOf():
+            case Alternation():
                 yield self._group(owner, expression)
-            case Times(part, low, high):
+            case Repetition(part, low, high):
                 inner = bare(part)
                 if low == high == 1:
                     yield from self._items(owner, inner)
-                elif high != 0 and inner != Several(()):
+                elif high != 0 and inner != Concatenation(()):
                     item = self._single(owner, inner)
                     yield Repeat(next(self.repeats), item, low, high, spelled(part))
 
-    def _single(self, owner: str, part: Expression) -> Terminal | Ref:
+    def _single(self, owner: str, part: Expression) -> Terminal | RuleReference:
         if isinstance(part, Terminal):
             return part
-        if isinstance(part, Named):
-            return Ref(self.number_of(part.name))
+        if isinstance(part, RuleName):
+            return RuleReference(self.number_of(part.name))
         return self._group(owner, part)
 
 
@@ -144,7 +144,7 @@ def _pruned(
         finite = [way for way in draft.ways if _can_finish(way[1], finished)]
         line = f"{path}:{lines[draft.owner]}" if draft.owner in lines else path
         notes += [
-            f"{line}: left out, for it can never be finished: {draft.owner}: {text}"
+            f"{line}: left out, because it can never end: {draft.owner}: {text}"
             for _, items, text in draft.ways
             if not _can_finish(items, finished)
         ]
@@ -195,7 +195,7 @@ def _reason(drafts: Sequence[_Draft], finished: set[int]) -> str:
         chain.append(number)
     names = list(dict.fromkeys(drafts[n].owner for n in [*chain, number]))
     loop = " needs ".join([*names, drafts[number].owner])
-    return f"the rule {drafts[0].name!r} can never be finished: every way needs it again ({loop})"
+    return f"the rule {drafts[0].name!r} can never end: every alternative needs it again ({loop})"
 
 
 def _renumbered(drafts: Sequence[_Draft]) -> list[_Draft]:
@@ -207,14 +207,16 @@ def _renumbered(drafts: Sequence[_Draft]) -> list[_Draft]:
         if number not in order:
             order[number] = len(order)
             bases = [base_of(i) for _, items, _ in drafts[number].ways for i in items]
-            waiting += [base.rule for base in reversed(bases) if isinstance(base, Ref)]
+            waiting += [base.rule for base in reversed(bases) if isinstance(base, RuleReference)]
     new = {old: number for number, old in enumerate(sorted(order))}
 
     def moved(item: Item) -> Item:
-        if isinstance(item, Ref):
-            return Ref(new[item.rule])
-        if isinstance(item, Repeat) and isinstance(item.item, Ref):
-            return Repeat(item.number, Ref(new[item.item.rule]), item.low, item.high, item.feature)
+        if isinstance(item, RuleReference):
+            return RuleReference(new[item.rule])
+        if isinstance(item, Repeat) and isinstance(item.item, RuleReference):
+            return Repeat(
+                item.number, RuleReference(new[item.item.rule]), item.low, item.high, item.feature
+            )
         return item
 
     return [
@@ -283,28 +285,28 @@ def _cut(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class RuleName:
     """A reference to a rule by its name."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Several:
+class Concatenation:
     """A sequence of expressions."""
 
     parts: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class OneOf:
+class Alternation:
     """Several alternatives, each with its alias (empty if it has none)."""
 
     ways: tuple[tuple[str, Expression], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
+class Repetition:
     """An expression that is repeated `low` to `high` times; None: no limit."""
 
     part: Expression
@@ -312,14 +314,14 @@ class Times:
     high: int | None
 
 
-Expression: TypeAlias = Terminal | Named | Several | OneOf | Times
+Expression: TypeAlias = Terminal | RuleName | Concatenation | Alternation | Repetition
 
 
 def bare(expression: Expression) -> Expression:
     """Return an expression without the groups that have a single part."""
     while True:
         match expression:
-            case OneOf(((_, inner),)) | Several((inner,)):
+            case Alternation(((_, inner),)) | Concatenation((inner,)):
                 expression = inner
             case _:
                 return expression
@@ -327,9 +329,9 @@ def bare(expression: Expression) -> Expression:
 
 def ways_of(expression: Expression) -> Iterator[tuple[str, Expression]]:
     """Yield the alternatives of a rule; a nested group that stands alone adds its own to them."""
-    if isinstance(expression, Several) and len(expression.parts) == 1:
+    if isinstance(expression, Concatenation) and len(expression.parts) == 1:
         yield from ways_of(expression.parts[0])
-    elif isinstance(expression, OneOf):
+    elif isinstance(expression, Alternation):
         for alias, way in expression.ways:
             inner = [*ways_of(way)]
             if alias or len(inner) == 1:
@@ -343,24 +345,24 @@ def ways_of(expression: Expression) -> Iterator[tuple[str, Expression]]:
 def spelled(expression: Expression) -> str:
     """Return a short text for an expression, without spaces and commas.
 
-    >>> spelled(Several((Named("expr"), Terminal("PLUS", "+"), Named("expr"))))
+    >>> spelled(Concatenation((RuleName("expr"), Terminal("PLUS", "+"), RuleName("expr"))))
     'expr+expr'
     """
     match expression:
         case Terminal(name, text, pattern):
             plain = text and not pattern and not re.search(r"[\s,\"']", text)
             return text if plain else re.sub(r"[\s,]+", "_", re.sub("[\"']", "", name)) or "quote"
-        case Named(name):
+        case RuleName(name):
             return name.replace(",", "|")
-        case Several(parts):
+        case Concatenation(parts):
             return _joined([spelled(part) for part in parts]) or "empty"
-        case OneOf(ways):
+        case Alternation(ways):
             words = [spelled(way) for _, way in ways]
             return f"({'|'.join(words)})" if len(words) > 1 else words[0]
-        case Times(part, low, high):
+        case Repetition(part, low, high):
             sign = {(0, 1): "?", (0, None): "*", (1, None): "+"}.get((low, high), f"~{low}..{high}")
             body = spelled(part)
-            return f"({body}){sign}" if isinstance(bare(part), Several) else body + sign
+            return f"({body}){sign}" if isinstance(bare(part), Concatenation) else body + sign
 
 
 def _joined(words: Sequence[str]) -> str:

@@ -15,11 +15,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from swarmtest.subjects.grammar.model import Grammar, Item, Ref, Repeat, base_of
+from swarmtest.subjects.grammar.model import Grammar, Item, Repeat, RuleReference, base_of
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class GrammarChoice:
     """A rule with several alternatives, or an optional part."""
 
     name: str
@@ -39,7 +39,7 @@ class FeatureGraph:
     """
 
     names: tuple[str, ...]
-    choices: tuple[Choice, ...]
+    choices: tuple[GrammarChoice, ...]
     choice_of: tuple[int, ...]
     """The choice of each feature."""
     needs: tuple[int, ...]
@@ -136,17 +136,17 @@ class _GraphBuilder:
         self.number = {name: n for n, name in enumerate(grammar.features)}
         self.rule_choice: dict[int, int] = {}
         self.part_choice: dict[int, int] = {}
-        self.choices: list[Choice] = []
+        self.choices: list[GrammarChoice] = []
         for rule in grammar.rules:
             if len(rule.alternatives) > 1:
                 mask = mask_of(self.number[a.feature] for a in rule.alternatives)
-                self.rule_choice[rule.number] = self._add(Choice(rule.name, mask))
+                self.rule_choice[rule.number] = self._add(GrammarChoice(rule.name, mask))
         for repeat in grammar.repeats:
             if repeat.feature:
-                choice = Choice(repeat.feature, 1 << self.number[repeat.feature], part=True)
+                choice = GrammarChoice(repeat.feature, 1 << self.number[repeat.feature], part=True)
                 self.part_choice[repeat.number] = self._add(choice)
 
-    def _add(self, choice: Choice) -> int:
+    def _add(self, choice: GrammarChoice) -> int:
         self.choices.append(choice)
         return len(self.choices) - 1
 
@@ -165,7 +165,7 @@ class _GraphBuilder:
                 choice_of[feature] = self.part_choice[repeat.number]
                 needs[feature] = self._needs([repeat.item])
                 leads_to[feature] = self._leads_to([repeat.item])
-        start = [Ref(0)]
+        start = [RuleReference(0)]
         return FeatureGraph(
             self.grammar.features,
             tuple(self.choices),
@@ -195,7 +195,7 @@ class _GraphBuilder:
                 continue
             if not needed and isinstance(item, Repeat) and item.feature:
                 choices |= 1 << self.part_choice[item.number]
-            elif not isinstance(base, Ref):
+            elif not isinstance(base, RuleReference):
                 continue
             elif base.rule in self.rule_choice:
                 choices |= 1 << self.rule_choice[base.rule]

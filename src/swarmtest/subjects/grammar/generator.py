@@ -18,7 +18,7 @@ from swarmtest.core.dimensions import Feature
 from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.subjects.grammar.feature_constraints import effective_constraints, start_constraints
 from swarmtest.subjects.grammar.feature_graph import FeatureGraph, feature_graph
-from swarmtest.subjects.grammar.growth import DEEPEST, Grower, Plan, Printer, Tree, tokens_of
+from swarmtest.subjects.grammar.growth import DEEPEST, Grower, GrowthPlan, Printer, Tree, tokens_of
 from swarmtest.subjects.grammar.model import Grammar, Terminal
 from swarmtest.subjects.grammar.shrinking import Shrinker
 from swarmtest.subjects.grammar.token_texts import TokenTexts
@@ -55,7 +55,7 @@ class GrammarGenerator:
         self._grower = Grower(grammar, self._texts)
         self._printer = Printer(grammar, self._texts)
         self._check_depth()
-        self._plans: dict[tuple[float, ...], Plan] = {}
+        self._plans: dict[tuple[float, ...], GrowthPlan] = {}
         self._effective = effective
 
     def _check_depth(self) -> None:

@@ -29,17 +29,20 @@ from typing import Any, TypeAlias
 
 from swarmtest.core.errors import UserError
 from swarmtest.subjects.grammar.model import (
+    NEVER,
     Alternative,
     Grammar,
     Item,
     Layout,
-    Ref,
     Repeat,
     Rule,
+    RuleReference,
+    Sizes,
+    SizeTables,
     Terminal,
+    endless_alternatives,
     needed_rules,
 )
-from swarmtest.subjects.grammar.sizes import NEVER, Sizes, SizeTables, endless_alternatives
 from swarmtest.subjects.grammar.token_texts import TokenTexts
 
 Tree: TypeAlias = list[Any]
@@ -86,7 +89,7 @@ of those that can grow without limit, if only some can."""
 
 
 @dataclass(frozen=True)
-class Plan:
+class GrowthPlan:
     """The part of the grammar that a configuration leaves."""
 
     options: Mapping[int, _Options]
@@ -146,7 +149,7 @@ class Grower:
         self._part_features = [number[repeat.feature] for repeat in grammar.repeats]
         self._prepared = [self._prepare(alternative) for alternative in grammar.alternatives]
 
-    def plan(self, weights: Sequence[float]) -> Plan:
+    def plan(self, weights: Sequence[float]) -> GrowthPlan:
         """Return the plan for weights in the order of the grammar's features.
 
         Raise `UserError` if no text can be made with these weights.
@@ -163,7 +166,7 @@ class Grower:
             deep = f"every text has {sizes.rule_depth[0]} nested rules, and {DEEPEST} are possible"
             raise UserError(f"nothing can be generated: {deep}")
         options = _LazyOptions(self.grammar.rules, self._endless, on, sizes)
-        return Plan(options, sizes, [every[number] for number in self._part_features])
+        return GrowthPlan(options, sizes, [every[number] for number in self._part_features])
 
     def _missing(self, on: Sequence[float], sizes: Sizes) -> str:
         """Return why no text is possible: the first rule, from the start, without alternatives."""
@@ -187,13 +190,17 @@ class Grower:
             for a in self.grammar.alternatives
             if not on[a.number] and self._works([*on[: a.number], 1.0, *on[a.number + 1 :]])
         ]
-        end = f"one of these would end it: {', '.join(enough)}" if enough else "more has to be on"
+        end = (
+            f"one of these would end it: {', '.join(enough)}"
+            if enough
+            else "more features must be on"
+        )
         return f"every way to write {owner!r} needs it again; {end}"
 
     def _works(self, on: Sequence[float]) -> bool:
         return self.tables.sizes(on).rule_tokens[0] < NEVER
 
-    def grow(self, plan: Plan, rng: random.Random, tokens: int, depth: int) -> Tree:
+    def grow(self, plan: GrowthPlan, rng: random.Random, tokens: int, depth: int) -> Tree:
         """Return a random tree with at most `depth` nested rules and about at most `tokens` tokens.
 
         A limit that is too small for any text is raised to the smallest that is not.
@@ -204,7 +211,7 @@ class Grower:
         return self._growing(plan, rng.random, most_rules)(0, tokens, depth)
 
     def _growing(
-        self, plan: Plan, draw: Callable[[], float], most_rules: int
+        self, plan: GrowthPlan, draw: Callable[[], float], most_rules: int
     ) -> Callable[[int, int, int], Tree]:
         """Return a function that grows a rule within a budget of tokens and a depth.
 
@@ -339,11 +346,11 @@ class Grower:
         return any(a.number in self._endless for a in self.grammar.rules[rule].alternatives)
 
     def _step(self, item: Item) -> _Step:
-        if isinstance(item, Ref):
+        if isinstance(item, RuleReference):
             return _RULE, item.rule
         if isinstance(item, Repeat):
             inner = self._step(item.item)
-            endless = isinstance(item.item, Ref) and self._rule_is_endless(item.item.rule)
+            endless = isinstance(item.item, RuleReference) and self._rule_is_endless(item.item.rule)
             return _REPEAT, (-1 - item.number, inner, item.low, item.high, item.number, endless)
         if item.pattern:
             return _TOKEN, self._texts[item].text

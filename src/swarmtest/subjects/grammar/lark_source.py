@@ -15,11 +15,11 @@ from typing import Any
 
 from swarmtest.core.errors import UserError
 from swarmtest.subjects.grammar.builder import (
+    Alternation,
+    Concatenation,
     Expression,
-    Named,
-    OneOf,
-    Several,
-    Times,
+    Repetition,
+    RuleName,
     build_grammar,
 )
 from swarmtest.subjects.grammar.model import Grammar, Terminal, mark_of
@@ -42,11 +42,11 @@ def lark_grammar(text: str, path: str, start: str, optional_features: bool = Tru
     try:
         source = path if Path(path).exists() else "<string>"
         loaded, _ = loader.load_grammar(text, source, [], False)
-        reader = _Reader(loader, loaded, text, path)
+        reader = _LarkReader(loader, loaded, text, path)
         definitions = reader.definitions()
     except lark.exceptions.LarkError as error:
         cause = getattr(error, "orig_exc", error)  # a VisitError wraps the exception that matters
-        message = str(cause) or f"Lark does not take this {getattr(error, 'rule', 'grammar')}"
+        message = str(cause) or f"Lark does not accept this {getattr(error, 'rule', 'grammar')}"
         raise UserError(_located(message, text, path)) from None
     except FileNotFoundError as error:
         name = Path(str(error.filename)).stem
@@ -69,7 +69,7 @@ def lark_grammar(text: str, path: str, start: str, optional_features: bool = Tru
     return grammar
 
 
-class _Reader:
+class _LarkReader:
     """Converts the grammar that Lark loaded to expressions."""
 
     def __init__(self, loader: Any, loaded: Any, text: str, path: str) -> None:
@@ -106,16 +106,16 @@ class _Reader:
 
         if isinstance(node, NonTerminal):
             name = str(node.name)
-            return Named(name) if name in self.trees else Terminal(name)
+            return RuleName(name) if name in self.trees else Terminal(name)
         if isinstance(node, LarkTerminal):
             return self._terminal(str(node.name))
         match node.data:
             case "expansions":
-                return OneOf(tuple(map(self._way, node.children)))
+                return Alternation(tuple(map(self._way, node.children)))
             case "expansion":
-                return Several(tuple(map(self._expression, node.children)))
+                return Concatenation(tuple(map(self._expression, node.children)))
             case "maybe":
-                return Times(self._expression(node.children[0]), 0, 1)
+                return Repetition(self._expression(node.children[0]), 0, 1)
             case "expr":
                 return self._repetition(*node.children)
         return self._expression(node.children[0])
@@ -133,9 +133,9 @@ class _Reader:
             if not 0 <= low <= high:
                 line = _use_of(f"{low}..{high}", self.text)
                 raise UserError(f"{_at(self.path, line)}: a part cannot come {low} to {high} times")
-            return Times(inner, low, high)
+            return Repetition(inner, low, high)
         bounds: dict[str, tuple[int, int | None]] = {"?": (0, 1), "*": (0, None), "+": (1, None)}
-        return Times(inner, *bounds[str(operator)])
+        return Repetition(inner, *bounds[str(operator)])
 
     def _terminal(self, name: str) -> Terminal:
         pattern = self.terminals.get(name)

@@ -10,12 +10,14 @@ Invariants:
 - An alternative of a rule with several is a feature, and so is an optional part (``?``, ``[]`` and
   ``*``). `Alternative.feature` and `Repeat.feature` are empty for the others.
 
-`Layout` is for grammars whose lexer makes tokens of indentation.
+`Layout` is for grammars whose lexer makes tokens of indentation. `Sizes` has the least sizes of
+trees.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
@@ -43,7 +45,7 @@ class Terminal:
 
 
 @dataclass(frozen=True, slots=True)
-class Ref:
+class RuleReference:
     """A reference to a rule, by its number."""
 
     rule: int
@@ -54,13 +56,13 @@ class Repeat:
     """An item that is repeated `low` to `high` times; `high` is None if there is no limit."""
 
     number: int
-    item: Terminal | Ref
+    item: Terminal | RuleReference
     low: int
     high: int | None
     feature: str = ""
 
 
-Item: TypeAlias = Terminal | Ref | Repeat
+Item: TypeAlias = Terminal | RuleReference | Repeat
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,7 @@ class Grammar:
         return tuple(dict.fromkeys(base for base in bases if isinstance(base, Terminal)))
 
 
-def base_of(item: Item) -> Terminal | Ref:
+def base_of(item: Item) -> Terminal | RuleReference:
     """Return the terminal or reference of an item, which a repetition has inside."""
     return item.item if isinstance(item, Repeat) else item
 
@@ -138,7 +140,7 @@ def needed_rules(alternative: Alternative) -> Iterator[int]:
     """Yield the rules that an alternative needs, each as often as it needs it."""
     for item in alternative.items:
         base = base_of(item)
-        if isinstance(base, Ref):
+        if isinstance(base, RuleReference):
             yield from [base.rule] * (item.low if isinstance(item, Repeat) else 1)
 
 
@@ -198,3 +200,117 @@ class Layout:
         plain = f"\n{_STEP * level}"
         text = (before if newline else end.rstrip(" \t")) + plain
         return text if any(texts.takes(text) for texts in self._ends) else plain
+
+
+# How small the trees of each rule can be, and which alternatives can grow without limit.
+#
+# The least number of tokens and the least depth of a rule are least fixed points, given the
+# alternatives that are on. A rule that cannot be finished with these has size `NEVER`. Rules are
+# visited in an order for which one round is enough when everything is on, and a few rounds
+# otherwise: a configuration costs well under a millisecond.
+
+NEVER = 1 << 40
+"""The size of a rule that cannot be finished; larger than any real size."""
+
+_Row: TypeAlias = tuple[int, int, tuple[tuple[int, int], ...]]
+"""An alternative: its number, its own tokens, and each rule that it needs with how many times."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The least sizes of rules and alternatives, by number; depth counts nested rules."""
+
+    rule_tokens: Sequence[int]
+    rule_depth: Sequence[int]
+    tokens: Sequence[int]
+    """The least tokens of each alternative."""
+    depth: Sequence[int]
+    """The least depth of each alternative."""
+
+
+class SizeTables:
+    """The data that sizes are computed from, prepared once for a grammar."""
+
+    def __init__(self, grammar: Grammar) -> None:
+        self.rules = len(grammar.rules)
+        self.alternatives = len(grammar.alternatives)
+        self._rows: list[tuple[int, list[_Row]]] = [
+            (rule.number, [_row(alternative) for alternative in rule.alternatives])
+            for rule in grammar.rules
+        ]
+        everything = self.sizes([True] * self.alternatives)
+        self._rows.sort(key=lambda entry: everything.rule_depth[entry[0]])
+
+    def sizes(self, on: Sequence[object]) -> Sizes:
+        """Return the sizes when only the alternatives with a true value in `on` may be used."""
+        rule_tokens, rule_depth = [NEVER] * self.rules, [NEVER] * self.rules
+        tokens, depth = [NEVER] * self.alternatives, [NEVER] * self.alternatives
+        rows = [(rule, [row for row in entry if on[row[0]]]) for rule, entry in self._rows]
+        changed = True
+        while changed:
+            changed = False
+            for rule, entry in rows:
+                least, lowest = rule_tokens[rule], rule_depth[rule]
+                for number, own, needed in entry:
+                    size, level = own, 0
+                    for other, times in needed:
+                        size += rule_tokens[other] * times
+                        if rule_depth[other] > level:
+                            level = rule_depth[other]
+                    level += 1
+                    tokens[number], depth[number] = size, level
+                    if size < least:
+                        least = size
+                    if level < lowest:
+                        lowest = level
+                if least < rule_tokens[rule] or lowest < rule_depth[rule]:
+                    rule_tokens[rule], rule_depth[rule] = least, lowest
+                    changed = True
+        return Sizes(rule_tokens, rule_depth, tokens, depth)
+
+
+def _row(alternative: Alternative) -> _Row:
+    needed = Counter(needed_rules(alternative))
+    bases = [(i.item, i.low) if isinstance(i, Repeat) else (i, 1) for i in alternative.items]
+    own = sum(times for base, times in bases if isinstance(base, Terminal))
+    return alternative.number, own, tuple(needed.items())
+
+
+def endless_alternatives(grammar: Grammar) -> frozenset[int]:
+    """Return the alternatives whose trees can grow without limit, by recursion or repetition."""
+    inside = {
+        rule.number: {
+            base.rule
+            for alternative in rule.alternatives
+            for item in alternative.items
+            if isinstance(base := base_of(item), RuleReference)
+        }
+        for rule in grammar.rules
+    }
+    endless = {rule for rule in inside if rule in _reached(inside, inside[rule])}
+    alternatives: set[int] = set()
+    while True:
+        before = len(alternatives)
+        for alternative in grammar.alternatives:
+            if any(_is_endless(item, endless) for item in alternative.items):
+                alternatives.add(alternative.number)
+                endless.add(alternative.rule)
+        if len(alternatives) == before:
+            return frozenset(alternatives)
+
+
+def _is_endless(item: Item, endless: set[int]) -> bool:
+    base = base_of(item)
+    unlimited = isinstance(item, Repeat) and item.high is None
+    return unlimited or (isinstance(base, RuleReference) and base.rule in endless)
+
+
+def _reached(inside: Mapping[int, set[int]], first: set[int]) -> set[int]:
+    reached: set[int] = set()
+    waiting = list(first)
+    while waiting:
+        rule = waiting.pop()
+        if rule not in reached:
+            reached.add(rule)
+            waiting += inside[rule]
+    return reached

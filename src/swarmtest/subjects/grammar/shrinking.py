@@ -24,8 +24,8 @@ from swarmtest.subjects.grammar.model import (
     Alternative,
     Grammar,
     Item,
-    Ref,
     Repeat,
+    RuleReference,
     Terminal,
     base_of,
     needed_rules,
@@ -99,7 +99,7 @@ class Shrinker:
         tree = self._smallest.of_alternative(alternative.number)
         spare = [child for child in node[1:] if isinstance(child, list) and child[0] >= 0]
         for position, item in enumerate(alternative.items, start=1):
-            if isinstance(item, Ref):
+            if isinstance(item, RuleReference):
                 rules = [self._grammar.alternatives[child[0]].rule for child in spare]
                 if item.rule in rules:
                     tree[position] = spare.pop(rules.index(item.rule))
@@ -221,7 +221,9 @@ class Shrinker:
 def checked(grammar: Grammar, tree: Any) -> Tree:
     """Return the tree if it is a tree of this grammar; otherwise raise `UserError`."""
     if not _is_of_rule(grammar, tree, 0):
-        raise UserError(f"this test is not one of the grammar {grammar.path}: was it edited since?")
+        raise UserError(
+            f"this test does not fit the grammar {grammar.path}: was the grammar edited since?"
+        )
     return tree  # type: ignore[no-any-return]
 
 
@@ -249,7 +251,11 @@ def _is_of_item(grammar: Grammar, tree: Any, item: Item) -> bool:
             and all(_is_of_item(grammar, child, item.item) for child in tree[1:])
         )
     base = base_of(item)
-    return _is_of_rule(grammar, tree, base.rule) if isinstance(base, Ref) else isinstance(tree, str)
+    return (
+        _is_of_rule(grammar, tree, base.rule)
+        if isinstance(base, RuleReference)
+        else isinstance(tree, str)
+    )
 
 
 def _at(tree: Any, path: Path) -> Any:
@@ -317,8 +323,8 @@ class SmallestTrees:
                 node.append(self._of_item(item))
         return node
 
-    def _of_item(self, item: Terminal | Ref) -> Any:
-        if isinstance(item, Ref):
+    def _of_item(self, item: Terminal | RuleReference) -> Any:
+        if isinstance(item, RuleReference):
             return self.of_rule(item.rule)
         return self._texts[item].smallest if item.pattern else item.text
 

@@ -107,15 +107,15 @@ class GrammarSubject(Subject):
         return Result(verdict, fault, used, events, size, 0, dict(saved))
 
     def result_of_journal(
-        self, told: Sequence[Any], configuration: Configuration, fault: Fault
+        self, entries: Sequence[Any], configuration: Configuration, fault: Fault
     ) -> Result:
         """Return the result of a test that ended its process.
 
-        `told` is what the journal was given: the whole test, before it ran.
+        `entries` is what the journal was given: the whole test, before it ran.
         """
-        if not told:
+        if not entries:
             return Result(Verdict.FAILED, fault)
-        test = told[-1]
+        test = entries[-1]
         used, size = self._facts(test)
         return Result(Verdict.FAILED, fault, used, (), size, 0, test)
 

@@ -1,22 +1,9 @@
 """Hypothesis's rule-based state machines as subjects.
 
-`RuleBasedSubject` is imported only when it is used, because it imports most of Hypothesis. A user
-with a state machine has imported that already.
+`declaration` imports nothing of Hypothesis: it is used to find out whether something is a state
+machine at all. `subject` imports most of Hypothesis; a user with a state machine has done that.
 """
 
-from typing import TYPE_CHECKING, Any
+from swarmtest._exports import exports_of
 
-from swarmtest.subjects.hypothesis.declaration import is_state_machine, state_machine_of
-
-if TYPE_CHECKING:
-    from swarmtest.subjects.hypothesis.subject import RuleBasedSubject
-
-__all__ = ["RuleBasedSubject", "is_state_machine", "state_machine_of"]
-
-
-def __getattr__(name: str) -> Any:
-    if name == "RuleBasedSubject":
-        from swarmtest.subjects.hypothesis.subject import RuleBasedSubject
-
-        return RuleBasedSubject
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__ = exports_of(__name__)

@@ -151,13 +151,13 @@ _ATOMS = (int, str, bool, float, type(None), bytes)
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
-class Copied(NamedTuple):
+class CopiedValue(NamedTuple):
     """A value of built-in types, as `marshal` wrote it."""
 
     data: bytes
 
 
-class Printed(NamedTuple):
+class PrintedValue(NamedTuple):
     """A value that had to be printed immediately, because it cannot be copied."""
 
     text: str
@@ -169,22 +169,22 @@ def taken_down(value: Any, context: Any, made: Mapping[str, Any] | None) -> Any:
     `made` has the values of bundles that may be part of it, by name; None: it has no such parts.
     """
     if isinstance(value, VarReference):
-        return Printed(value.name)
+        return PrintedValue(value.name)
     if made is None:
         if type(value) in _ATOMS:
             return value
         try:
-            return Copied(marshal.dumps(value))
+            return CopiedValue(marshal.dumps(value))
         except ValueError:
             pass
-    return Printed(_pretty(value, context, made or {}))
+    return PrintedValue(_pretty(value, context, made or {}))
 
 
 def text_of(taken: Any) -> str:
     """Return the code of a value that `taken_down` recorded."""
-    if isinstance(taken, Printed):
+    if isinstance(taken, PrintedValue):
         return taken.text
-    value = marshal.loads(taken.data) if isinstance(taken, Copied) else taken
+    value = marshal.loads(taken.data) if isinstance(taken, CopiedValue) else taken
     return _pretty(value, None, {})
 
 

@@ -20,38 +20,46 @@ from swarmtest.core.space import Space
 from swarmtest.subjects.machine.compiled import refuse_constructor_arguments
 
 
-def is_state_machine(found: object) -> bool:
+def is_state_machine(member: object) -> bool:
     """Return whether an object is a state machine of Hypothesis, or the test case of one.
 
     >>> is_state_machine(dict)
     False
     """
-    return _machine_of(found) is not None
+    return _machine_of(member) is not None
 
 
-def state_machine_of(found: object) -> type[Any]:
-    """Return the state machine that a class is, or that a test case runs."""
-    machine = _machine_of(found)
+def state_machine_of(member: object) -> type[Any]:
+    """Return the state machine that a class is, or that a test case runs.
+
+    >>> from hypothesis.stateful import RuleBasedStateMachine, rule
+    >>> class Lamp(RuleBasedStateMachine):
+    ...     @rule()
+    ...     def switch(self): pass
+    >>> state_machine_of(Lamp.TestCase) is Lamp
+    True
+    """
+    machine = _machine_of(member)
     if machine is None:
-        name = getattr(found, "__name__", repr(found))
+        name = getattr(member, "__name__", repr(member))
         raise UserError(f"{name} is not a RuleBasedStateMachine of Hypothesis, nor its TestCase")
     return machine
 
 
-def _machine_of(found: object) -> type[Any] | None:
+def _machine_of(member: object) -> type[Any] | None:
     # A program with a state machine has imported this module; others should not wait for it.
     stateful = sys.modules.get("hypothesis.stateful")
-    if stateful is None or not inspect.isclass(found):
+    if stateful is None or not inspect.isclass(member):
         return None
-    run = getattr(found, "runTest", None)
-    machine = getattr(run, "_hypothesis_state_machine_class", found)
+    run = getattr(member, "runTest", None)
+    machine = getattr(run, "_hypothesis_state_machine_class", member)
     base = stateful.RuleBasedStateMachine
     return machine if issubclass(machine, base) and machine is not base else None
 
 
-def settings_of(found: type[Any]) -> Any:
+def settings_of(member: type[Any]) -> Any:
     """Return the settings with which pytest would run a state machine, or its test case."""
-    case = found if hasattr(found, "runTest") else found.TestCase
+    case = member if hasattr(member, "runTest") else member.TestCase
     return case.settings
 
 

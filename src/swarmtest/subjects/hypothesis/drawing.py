@@ -1,7 +1,7 @@
 """Draw arguments as Hypothesis draws them, but separately for each step.
 
-Hypothesis draws everything from a `ConjectureData`, a sequence of primitive *choices*. `Draws` is a
-`ConjectureData` that differs in three ways:
+Hypothesis draws everything from a `ConjectureData`, a sequence of primitive *choices*.
+`ArgumentDraws` is a `ConjectureData` that differs in three ways:
 
 - It starts a new sequence for every step, so that a step can be replayed without the others.
 - A draw from a bundle is recorded as the *name* of a value, not as a choice. The index that
@@ -47,7 +47,7 @@ _CHOICE_TYPES = {
 }
 
 
-class Draws(ConjectureData):  # type: ignore[misc]
+class ArgumentDraws(ConjectureData):  # type: ignore[misc]
     """The source of the arguments of one test: random draws, or the draws of a saved test."""
 
     def __init__(self, random: Random | None, provider: type[Any], machine: Any) -> None:

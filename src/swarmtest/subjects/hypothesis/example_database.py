@@ -52,7 +52,7 @@ _WITHOUT_DATABASE = (
 
 
 @dataclass(frozen=True)
-class HandedOver:
+class HandoverResult:
     """The result of handing a test to Hypothesis."""
 
     saved: bool
@@ -65,18 +65,18 @@ class HandedOver:
 
 def hand_over(
     subject: RuleBasedSubject, test: RuleTest, fault: Fault, shrink: bool = False
-) -> HandedOver:
+) -> HandoverResult:
     """Save a failing test in Hypothesis's example database, so that pytest replays it.
 
     With `shrink`, Hypothesis shrinks it now; otherwise the next run of pytest does. The test runs
     in a process of its own, because it may kill that process.
     """
     if subject.settings.database is None:
-        return HandedOver(False, _WITHOUT_DATABASE)
+        return HandoverResult(False, _WITHOUT_DATABASE)
     if Phase.reuse not in subject.settings.phases:
-        return HandedOver(False, "the settings of the state machine leave out Phase.reuse")
+        return HandoverResult(False, "the settings of the state machine leave out Phase.reuse")
     if fault.kind not in ("exception", "invariant"):
-        return HandedOver(False, f"a {fault.kind} would end the process of Hypothesis as well")
+        return HandoverResult(False, f"a {fault.kind} would end the process of Hypothesis as well")
 
     def work(tell: Callable[[Any], None]) -> None:
         why = _save(subject, test, fault)
@@ -88,8 +88,8 @@ def hand_over(
     for entry in messages_of_fork(work, _SHRINK_SECONDS if shrink else _SECONDS):
         answer |= entry
     if "why" not in answer:
-        return HandedOver(False, "the test ended its process, or took too long")
-    return HandedOver(not answer["why"], answer["why"], answer.get("example", ""))
+        return HandoverResult(False, "the test ended its process, or took too long")
+    return HandoverResult(not answer["why"], answer["why"], answer.get("example", ""))
 
 
 def _save(subject: RuleBasedSubject, test: RuleTest, fault: Fault) -> str:
@@ -108,7 +108,7 @@ def _save(subject: RuleBasedSubject, test: RuleTest, fault: Fault) -> str:
     if not _same(error, fault) or not _same(
         _raised(run, ConjectureData.for_choices(choices)), fault
     ):
-        return "it does not fail in the same way when Hypothesis runs it"
+        return "it does not fail in the same way under Hypothesis"
     # Examples under the key itself count as shrunk; those here are replayed and then shrunk.
     key = function_digest(inner) + b".secondary"
     subject.settings.database.save(key, choices_to_bytes(choices))
@@ -248,7 +248,7 @@ class _ScriptedData(ConjectureData):  # type: ignore[misc]
             if reference.name == name:
                 # Versions in which a bundle is a strategy itself count from the newest value.
                 return len(bundle) - 1 - at if Reference is Bundle else at
-        raise _Diverged("a value that the test uses is not there")
+        raise _Diverged("a value that the test uses is missing")
 
     def _learn_names(self, step: RuleStep) -> None:
         """Record Hypothesis's names for the values that the last step returned."""

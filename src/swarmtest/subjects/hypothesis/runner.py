@@ -15,7 +15,7 @@ from typing import Any
 
 from swarmtest.subjects.hypothesis.code import taken_down, text_of
 from swarmtest.subjects.hypothesis.declaration import invariants_of
-from swarmtest.subjects.hypothesis.drawing import Draws, resolved
+from swarmtest.subjects.hypothesis.drawing import ArgumentDraws, resolved
 from swarmtest.subjects.hypothesis.internals import (
     MultipleResults,
     RuleBasedStateMachine,
@@ -41,7 +41,7 @@ class DrivenRule:
     strategy: Any
     """For an initialize rule, the strategy that draws all of its arguments; else None."""
 
-    def arguments(self, draws: Draws) -> dict[str, Any]:
+    def arguments(self, draws: ArgumentDraws) -> dict[str, Any]:
         """Draw the arguments, in the order in which Hypothesis draws them."""
         if self.strategy is not None:
             return dict(draws.draw(self.strategy))
@@ -55,7 +55,7 @@ class DrivenRule:
 
 
 @dataclass
-class Noted:
+class RunningStep:
     """The record of a step while it runs."""
 
     rule: str
@@ -79,7 +79,7 @@ class Noted:
         )
 
 
-class Run:
+class StateMachineRun:
     """One run of a state machine; a context manager in which Hypothesis's `assume` works."""
 
     def __init__(
@@ -93,15 +93,15 @@ class Run:
         self._journal = journal
         self._invariants = invariants_of(machine)
         self._own_check = machine.check_invariants is not RuleBasedStateMachine.check_invariants
-        self.draws = Draws(random, provider, None)
-        self.noted: list[Noted] = []
+        self.draws = ArgumentDraws(random, provider, None)
+        self.noted: list[RunningStep] = []
         self.checking = ""
         """The name of the invariant that is being checked; empty otherwise."""
         self.machine: Any = None
         self._random = deterministic_PRNG()
         self._context = build_context(self.draws, machine)
 
-    def __enter__(self) -> Run:
+    def __enter__(self) -> StateMachineRun:
         self._random.__enter__()
         self._context.__enter__()
         return self
@@ -137,7 +137,7 @@ class Run:
             draws.begin()
         else:
             draws.begin(saved.choices, saved.names)
-        noted = Noted(driven.name, label, draws.drawn, draws.named)
+        noted = RunningStep(driven.name, label, draws.drawn, draws.named)
         self.noted.append(noted)
         try:
             arguments = driven.arguments(draws)
@@ -180,7 +180,7 @@ class Run:
                 invariant.function(machine)
                 self.checking = ""
 
-    def _note_arguments(self, noted: Noted, arguments: Mapping[str, Any]) -> None:
+    def _note_arguments(self, noted: RunningStep, arguments: Mapping[str, Any]) -> None:
         direct = sum(isinstance(value, VarReference) for value in arguments.values())
         # With more names than references, values of bundles are inside other arguments.
         bundle_values = self.machine.names_to_values if len(noted.names) > direct else None
@@ -195,7 +195,7 @@ class Run:
             step = noted.step().to_json()
             self._journal({k: step[k] for k in ("choices", "names", "drawn") if k in step})
 
-    def _add_to_bundles(self, noted: Noted, targets: tuple[str, ...], result: Any) -> None:
+    def _add_to_bundles(self, noted: RunningStep, targets: tuple[str, ...], result: Any) -> None:
         """Put the result of a rule into its bundles, under names that depend on no other step."""
         machine = self.machine
         name = f"v{noted.label}"

@@ -21,6 +21,7 @@ from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.core.faults import message_of
 from swarmtest.core.result import Fault, Result, Verdict
+from swarmtest.subjects.hypothesis.code import code_of
 from swarmtest.subjects.hypothesis.declaration import (
     initializers_of,
     rules_of,
@@ -36,13 +37,13 @@ from swarmtest.subjects.hypothesis.internals import (
     fault_in_own_frames,
     skip_exceptions_to_reraise,
 )
-from swarmtest.subjects.hypothesis.runner import DrivenRule, GaveUp, Run
-from swarmtest.subjects.hypothesis.test import RuleStep, RuleTest, journalled
-from swarmtest.subjects.machine.replay import Another
+from swarmtest.subjects.hypothesis.runner import DrivenRule, GaveUp, StateMachineRun
+from swarmtest.subjects.hypothesis.test import RuleStep, RuleTest, journalled, reduced
+from swarmtest.subjects.machine.replay import ReplacementAction
 from swarmtest.subjects.subject import Subject
 
 if TYPE_CHECKING:
-    from swarmtest.subjects.hypothesis.example_database import HandedOver
+    from swarmtest.subjects.hypothesis.example_database import HandoverResult
 
 _HYPOTHESIS_EVENTS = ("Retried draw from ", "gave up because")
 """How the events begin that Hypothesis adds itself; they are not the program's."""
@@ -108,7 +109,7 @@ class RuleBasedSubject(Subject):
         """Generate a test while running it."""
         rng = random.Random(seed)
 
-        def drive(run: Run) -> int:
+        def drive(run: StateMachineRun) -> int:
             low, high = self.steps
             count = low if low == high else low + int(rng.random() * (high - low + 1))
             for initializer in rng.sample(list(self.initializers.values()), len(self.initializers)):
@@ -123,7 +124,7 @@ class RuleBasedSubject(Subject):
         saved = RuleTest.from_json(test)
         self._check_rules(saved)
 
-        def drive(run: Run) -> int:
+        def drive(run: StateMachineRun) -> int:
             left = dict(self.initializers)
             first = [step for step in saved.steps if step.rule in left]
             for step in first:
@@ -135,7 +136,7 @@ class RuleBasedSubject(Subject):
 
         return self._run(drive, None, keep=True)
 
-    def _replay_step(self, run: Run, step: RuleStep) -> bool:
+    def _replay_step(self, run: StateMachineRun, step: RuleStep) -> bool:
         """Run a saved step, unless it is an initialize rule; return False if it cannot run."""
         if step.rule in self.initializers:
             return True
@@ -146,7 +147,7 @@ class RuleBasedSubject(Subject):
         return run.step(self.rules[number], step.label, step)
 
     def _choose(
-        self, run: Run, configuration: Configuration, rng: random.Random, count: int
+        self, run: StateMachineRun, configuration: Configuration, rng: random.Random, count: int
     ) -> int:
         """Choose rules and run them; return how many steps were skipped.
 
@@ -158,7 +159,7 @@ class RuleBasedSubject(Subject):
         bounds = None
         if weights is not None and configuration.renormalised:
             bounds = list(itertools.accumulate(weights[k] for k in picks))
-        another = Another(picks, self._possible, weights, bounds)
+        another = ReplacementAction(picks, self._possible, weights, bounds)
         skipped = 0
         for _ in range(count):
             k = another(run.machine, draw)
@@ -172,9 +173,9 @@ class RuleBasedSubject(Subject):
         return skipped
 
     def _run(
-        self, drive: Callable[[Run], int], rng: random.Random | None, keep: bool = False
+        self, drive: Callable[[StateMachineRun], int], rng: random.Random | None, keep: bool = False
     ) -> Result:
-        run = Run(self.machine, self.provider, rng, self.journal)
+        run = StateMachineRun(self.machine, self.provider, rng, self.journal)
         fault = None
         skipped, why = 0, ""
         try:
@@ -192,7 +193,9 @@ class RuleBasedSubject(Subject):
             fault = self.fault_of(error, run.checking)
         return self._result(run, fault, skipped, why, keep or self.keep_tests)
 
-    def _result(self, run: Run, fault: Fault | None, skipped: int, why: str, keep: bool) -> Result:
+    def _result(
+        self, run: StateMachineRun, fault: Fault | None, skipped: int, why: str, keep: bool
+    ) -> Result:
         used = [0] * len(self.rules)
         for noted in run.noted:
             if noted.rule in self._numbers:
@@ -227,10 +230,10 @@ class RuleBasedSubject(Subject):
         return result.test or RuleTest(self.name, ()).to_json()
 
     def result_of_journal(
-        self, told: Sequence[Any], configuration: Configuration, fault: Fault
+        self, entries: Sequence[Any], configuration: Configuration, fault: Fault
     ) -> Result:
         """Return the result of a test that ended its process, from its entries in the journal."""
-        steps = journalled(told)
+        steps = journalled(entries)
         used = tuple(sum(step.rule == rule.name for step in steps) for rule in self.rules)
         test = RuleTest(self.name, steps).to_json()
         return Result(Verdict.FAILED, fault, used, (), len(steps), 0, test)
@@ -249,17 +252,13 @@ class RuleBasedSubject(Subject):
 
     def reduced(self, test: Any, interesting: Callable[[Any], bool]) -> Any:
         """Return the test without unnecessary steps, and with simpler arguments."""
-        from swarmtest.subjects.hypothesis.reduction import reduced
-
         return reduced(self, RuleTest.from_json(test), interesting)
 
     def code(self, test: Any) -> str:
         """Return a saved test as a Python program."""
-        from swarmtest.subjects.hypothesis.code import code_of
-
         return code_of(self, RuleTest.from_json(test))
 
-    def hand_over(self, test: Any, fault: Fault, shrink: bool = False) -> HandedOver:
+    def hand_over(self, test: Any, fault: Fault, shrink: bool = False) -> HandoverResult:
         """Save a failing test in Hypothesis's example database; the next pytest run replays it."""
         from swarmtest.subjects.hypothesis.example_database import hand_over
 

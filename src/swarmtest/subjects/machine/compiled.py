@@ -79,7 +79,7 @@ def refuse_constructor_arguments(cls: type[Any], what: str) -> None:
     ]
     if required:
         raise UserError(
-            f"{what} {cls.__name__!r} is made without arguments, but its __init__ needs "
+            f"{what} {cls.__name__!r} is created without arguments, but its __init__ needs "
             f"{', '.join(required)}"
         )
 
@@ -130,7 +130,7 @@ def _read_action(
         if pool is not None and getattr(cls, pool.name, None) is not pool:
             raise UserError(
                 f"{where}: its pool is not an attribute of the class; "
-                "write `things = Pool()` in the class body and name that"
+                "write `things = Pool()` in the class body, and pass that"
             )
     return Action(
         name,
@@ -187,7 +187,7 @@ class InvariantViolated(AssertionError):
     """An invariant returned False."""
 
 
-class Snapshot:
+class ArgumentSnapshot:
     """An argument as JSON data, taken when it was drawn, because the program may change it."""
 
     __slots__ = ("data",)
@@ -197,7 +197,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True)
-class Compiled:
+class CompiledMachine:
     """The compiled loops of a machine class, with its actions, invariants and guards.
 
     ``possible`` holds the guard of each action; None for an action that is always possible.
@@ -211,13 +211,13 @@ class Compiled:
     possible: tuple[Callable[[Machine], Any] | None, ...]
 
 
-def compile_machine(cls: type[Machine]) -> Compiled:
+def compile_machine(cls: type[Machine]) -> CompiledMachine:
     """Generate and compile the loops of a machine class."""
     actions = tuple(actions_of(cls))
     names: dict[str, Any] = {
         "bisect": bisect.bisect_right,
         "Ref": Ref,
-        "Snapshot": Snapshot,
+        "Snapshot": ArgumentSnapshot,
         "InvariantViolated": InvariantViolated,
     }
     possible = tuple(_guard(action) for action in actions)
@@ -230,7 +230,7 @@ def compile_machine(cls: type[Machine]) -> Compiled:
     # With this, a traceback through the loop shows its lines.
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
     exec(compile(source, filename, "exec"), names)
-    return Compiled(
+    return CompiledMachine(
         actions,
         names["plain"],
         names["weighted"],

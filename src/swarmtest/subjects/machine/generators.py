@@ -130,7 +130,6 @@ def text(
     >>> len(text("ab", max_size=3).draw(random.Random(0))) <= 3
     True
     """
-
     size = _sizes(min_size, max_size)
     letters = frozenset(alphabet)
 

@@ -229,7 +229,7 @@ class Machine:
             self._events |= {str(name)}
 
     def cover(self, run: Covered) -> None:
-        """Record what a native program reached in this test (`swarmtest.Program.run`).
+        """Record what a native program reached in this test (`swarmtest.coverage.Program.run`).
 
         If its coverage is unknown, the test still counts, and its coverage is marked as missing.
         """

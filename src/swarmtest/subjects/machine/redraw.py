@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from swarmtest.core.errors import UserError
-from swarmtest.subjects.machine.compiled import Snapshot, WatchedRandom
+from swarmtest.subjects.machine.compiled import ArgumentSnapshot, WatchedRandom
 from swarmtest.subjects.machine.generators import Generator
 from swarmtest.subjects.machine.machine import Action, FromPool, Machine
 from swarmtest.subjects.machine.test import MachineTest, Step, drawn_arguments
@@ -35,9 +35,9 @@ Place = tuple[int, int]
 def saved_argument(value: Any, source: Generator[Any] | FromPool, place: Place) -> Any:
     """Return an argument as JSON data; if it has no form, say how to draw it again.
 
-    A value that the program may change is given as a `Snapshot`.
+    A value that the program may change is given as a `ArgumentSnapshot`.
     """
-    data = value.data if type(value) is Snapshot else to_json(value)
+    data = value.data if type(value) is ArgumentSnapshot else to_json(value)
     if type(data) is not dict or "$lost" not in data or isinstance(source, FromPool):
         return data
     for number, option in enumerate(source.options):

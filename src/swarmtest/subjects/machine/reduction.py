@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from swarmtest.core.errors import UserError
-from swarmtest.reducer.reducer import AskedAs, minimised
+from swarmtest.reducer.reducer import ConvertedCriterion, minimised
 from swarmtest.reducer.values import in_canonical_order, shrunk_values
 from swarmtest.subjects.machine.generators import Generator
 from swarmtest.subjects.machine.machine import Action
@@ -77,7 +77,7 @@ class _Reduction:
         self._interesting = interesting
 
     def drop_steps(self) -> None:
-        still = AskedAs(self._interesting, lambda steps: self._with(steps).to_json())
+        still = ConvertedCriterion(self._interesting, lambda steps: self._with(steps).to_json())
         steps = self.test.steps
         self.test = self._with(minimised(steps, still, needs_of(steps)))
 
@@ -104,7 +104,7 @@ class _Reduction:
         self.test = self._with(ordered)
 
     def number_labels(self) -> None:
-        """Number the labels 1, 2, ... in order, those in use first; their values mean nothing."""
+        """Give the labels numbers in order, those in use first; their values mean nothing."""
         used = used_labels(self.test.steps)
         labels = [step.label for step in self.test.steps if step.label in used]
         unused = [s.label for s in self.test.steps if s.label and s.label not in used]

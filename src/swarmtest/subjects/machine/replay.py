@@ -1,7 +1,7 @@
 """Record the steps of a machine's test while it is generated, and replay a saved test.
 
-`Record`, `Journal` and `Another` serve the generated loop of `compiled`; `Replay` runs a saved test
-step by step, without a random generator.
+`StepRecord`, `Journal` and `ReplacementAction` serve the generated loop of `compiled`;
+`MachineReplay` runs a saved test step by step, without a random generator.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _TRIES = 3
 
 
-class Record(list[Any]):
+class StepRecord(list[Any]):
     """The steps of the current test, and which of them ended in an expected exception."""
 
     raised: tuple[tuple[int, str], ...] = ()
@@ -34,26 +34,28 @@ class Record(list[Any]):
         self.raised = (*self.raised, (len(self), type(error).__qualname__))
 
 
-class Journal(Record):
+class Journal(StepRecord):
     """A record that reports each step before it runs, for tests that may kill the process."""
 
     def __init__(
         self,
         tell: Callable[[Any], None],
         step: Callable[[tuple[Any, ...], int], Step],
-        origin: dict[str, Any],
+        origin: Callable[[], dict[str, Any]],
     ) -> None:
+        """Create a journal; `origin` returns the origin of the test, which is seldom needed."""
         super().__init__()
         self._tell = tell
         self._step = step
         self._origin = origin
+        self._has_origin = False
 
     def append(self, noted: Any) -> None:
         super().append(noted)
         step = self._step(noted, len(self))
-        if self._origin and any(drawn_arguments([step])):
-            self._tell({"origin": self._origin})
-            self._origin = {}
+        if not self._has_origin and any(drawn_arguments([step])):
+            self._tell({"origin": self._origin()})
+            self._has_origin = True
         self._tell(step)
 
     def rescued(self, error: BaseException) -> None:
@@ -78,7 +80,7 @@ def journalled(entries: Sequence[Any]) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-class Another:
+class ReplacementAction:
     """Picks another action when the guard of the first one is false.
 
     It first tries a few picks among all actions, then lists the possible actions and picks one of
@@ -118,7 +120,7 @@ class Another:
         return next(k for k, bound in zip(candidates, bounds, strict=True) if point < bound)
 
 
-class Replay:
+class MachineReplay:
     """One replay of a saved test."""
 
     def __init__(self, subject: MachineSubject, test: MachineTest) -> None:

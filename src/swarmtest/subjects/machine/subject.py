@@ -18,7 +18,13 @@ from swarmtest.core.result import Fault, Result, Verdict
 from swarmtest.subjects.machine.compiled import compile_machine, invariants_of, space_of
 from swarmtest.subjects.machine.machine import Machine
 from swarmtest.subjects.machine.redraw import origin_of, saved_argument
-from swarmtest.subjects.machine.replay import Another, Journal, Record, Replay, journalled
+from swarmtest.subjects.machine.replay import (
+    Journal,
+    MachineReplay,
+    ReplacementAction,
+    StepRecord,
+    journalled,
+)
 from swarmtest.subjects.machine.test import MachineTest, Step, drawn_arguments
 from swarmtest.subjects.subject import Subject
 
@@ -83,9 +89,11 @@ class MachineSubject(Subject):
         rng.gauss_next = None  # type: ignore[attr-defined]  # Random.seed() resets this too
         count = self._length if type(self._length) is int else self._draw_length(rng)
         run, picks, weights, bounds = self._loop(configuration)
-        record = Record() if self.journal is None else self._journal(configuration, seed)
+        record = StepRecord() if self.journal is None else self._journal(configuration, seed)
         tally: list[int] = []
-        another = self._guarded and Another(picks, self.compiled.possible, weights, bounds)
+        another = self._guarded and ReplacementAction(
+            picks, self.compiled.possible, weights, bounds
+        )
         machine = None
         fault = None
         try:
@@ -145,16 +153,16 @@ class MachineSubject(Subject):
             self._rng, self._reseed = own
 
     def result_of_journal(
-        self, told: Sequence[Any], configuration: Configuration, fault: Fault
+        self, entries: Sequence[Any], configuration: Configuration, fault: Fault
     ) -> Result:
         """Return the result of a test that ended its process, from its journal entries."""
-        test = self._test_of_journal(told, configuration)
+        test = self._test_of_journal(entries, configuration)
         used = tuple(sum(step.action == name for step in test.steps) for name in self.actions)
         return Result(Verdict.FAILED, fault, used, (), len(test), 0, test.to_json())
 
     def run(self, test: Any) -> Result:
         """Run a saved test step by step; steps that cannot run are skipped and counted."""
-        return Replay(self, MachineTest.from_json(test)).run()
+        return MachineReplay(self, MachineTest.from_json(test)).run()
 
     def size(self, test: Any) -> int:
         """Return how many steps a saved test has."""
@@ -184,7 +192,7 @@ class MachineSubject(Subject):
 
     def told_again(self, test: Any) -> Result:
         """Run a saved test; in the result's test each step has the expected exception it raised."""
-        return Replay(self, MachineTest.from_json(test)).run(noting=True)
+        return MachineReplay(self, MachineTest.from_json(test)).run(noting=True)
 
     def step(self, noted: tuple[Any, ...], label: int, raised: str = "") -> Step:
         """Return a step from what the loop recorded: the action's number, then its arguments."""
@@ -234,7 +242,7 @@ class MachineSubject(Subject):
         except Exception as error:
             raise UserError(f"machine {name!r}: steps raised {message_of(error)}") from None
         if not isinstance(steps, int) or steps < 1:
-            raise UserError(f"machine {name!r}: steps answered {steps!r}, not a number above 0")
+            raise UserError(f"machine {name!r}: steps returned {steps!r}, not a number above 0")
         return steps
 
     def _loop(self, configuration: Configuration) -> _Loop:
@@ -256,7 +264,7 @@ class MachineSubject(Subject):
 
     def _journal(self, configuration: Configuration, seed: int) -> Journal:
         assert self.journal is not None
-        return Journal(self.journal, self.step, origin_of(configuration, seed))
+        return Journal(self.journal, self.step, lambda: origin_of(configuration, seed))
 
     def _test_of_journal(self, entries: Sequence[Any], configuration: Configuration) -> MachineTest:
         origins = (
@@ -265,7 +273,7 @@ class MachineSubject(Subject):
         steps = journalled(entries)
         return MachineTest(self.name, steps, configuration.settings, next(origins, {}))
 
-    def _test(self, record: Record, configuration: Configuration, seed: int) -> MachineTest:
+    def _test(self, record: StepRecord, configuration: Configuration, seed: int) -> MachineTest:
         raised = dict(record.raised)
         steps = tuple(
             self.step(noted, label, raised.get(label, "")) for label, noted in enumerate(record, 1)

@@ -1,8 +1,8 @@
 """A machine's test as a value: steps with concrete arguments, and how they are saved as JSON.
 
-A test prints as Python code that runs on its own (see `code`), is saved as JSON, and stays runnable
-when steps are removed: a step that needs a missing value, or whose guard is false, is skipped and
-counted.
+A test prints as Python code that runs on its own (see `code`), is saved as JSON, and stays
+runnable when steps are removed: a step that needs a missing value, or whose guard is false, is
+skipped and counted.
 
 The arguments are JSON data: see `values`. An argument that has no form as data is drawn again when
 the test runs, from the `origin` of the test: see `redraw`.

@@ -50,7 +50,9 @@ _PUBLIC = {"_operator": "operator", "_collections": "collections"}
 """Modules under whose public name their functions are imported."""
 _PLAIN_ARRAYS = "biufcSU"
 """The kinds of numpy's types whose values are numbers or text."""
-_PATHS = {cls.__name__: cls for cls in (pathlib.PurePosixPath, pathlib.PureWindowsPath)}
+_PATHS: dict[str, type[pathlib.PurePath]] = {
+    cls.__name__: cls for cls in (pathlib.PurePosixPath, pathlib.PureWindowsPath)
+}
 _PATHS |= {type(pathlib.Path()).__name__: type(pathlib.Path())}
 
 
@@ -350,7 +352,7 @@ def _decode_dataclass(body: Any, data: dict[str, Any]) -> Any:
     if not dataclasses.is_dataclass(cls):
         raise UserError(f"{body} is not a dataclass any more")
     names = {field.name for field in dataclasses.fields(cls)}
-    value = object.__new__(cls)
+    value: Any = object.__new__(find(body))
     for name, item in data["fields"].items():
         if name not in names:
             raise UserError(f"{body} has no field {name!r} any more")

@@ -8,6 +8,7 @@ from dataclasses import replace
 import click
 
 from swarmtest.core.errors import UserError, did_you_mean
+from swarmtest.core.formatting import format_percent
 from swarmtest.core.space import Space
 from swarmtest.core.targets import Target
 from swarmtest.roles.study import Study
@@ -32,7 +33,7 @@ def avoiding_faults(
             entry.fault: entry.combination for entry in triaged if entry.combination is not None
         }
         if not avoided:
-            raise UserError(f"no fault of {subject.name} is known well enough to be avoided")
+            raise UserError(f"no fault of {subject.name} is understood well enough to be avoided")
     if not quiet:
         for fault, shared in avoided.items():
             click.echo(_avoided_text(fault, shared))
@@ -81,6 +82,6 @@ def _fault(study: Study, text: str) -> Target:
 
 def _avoided_text(fault: Target, shared: CommonFeatures) -> str:
     return (
-        f"avoiding fault {fault.name}: no {shared} ({shared.failing:.0%} of the tests that showed "
-        f"it, {shared.passing:.0%} of the others)"
+        f"avoiding fault {fault.name}: no {shared} ({format_percent(shared.failing, 0)} "
+        f"of the tests that showed it, {format_percent(shared.passing, 0)} of the others)"
     )

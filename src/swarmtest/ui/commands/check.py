@@ -11,26 +11,29 @@ import click
 
 from swarmtest.campaign.campaign import Campaign
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import plural
 from swarmtest.core.space import Space
 from swarmtest.coverage.native.compiler import compiler_command
 from swarmtest.subjects.command.check import template_names, template_purpose, template_text
 from swarmtest.subjects.loading import SubjectReference, is_grammar_file
-from swarmtest.ui.terminal.tables import plural
 
 
 @click.command()
 @click.argument("path", metavar="PATH[::NAME]")
-@click.option("--api", is_flag=True, help="PATH is MODULE:CLASS: its public methods.")
-@click.option("--quick", is_flag=True, help="Run no test, and do not try each feature.")
-@click.option("--start", metavar="RULE", default="", help="The rule a grammar file starts from.")
+@click.option(
+    "--api", is_flag=True, help="PATH is MODULE:CLASS; check the public methods of the class."
+)
+@click.option(
+    "--quick", is_flag=True, help="Only read the subject: run no test, and do not try each feature."
+)
+@click.option("--start", metavar="RULE", default="", help="The start rule of a grammar.")
 def check(path: str, api: bool, quick: bool, start: str) -> int:
-    """Say what is wrong with a subject before a campaign is run.
+    """Check a subject before you run a campaign.
 
-    A TOML file is read and its commands are looked up. Its generator is tried with everything on,
-    and with each feature off, to see whether it takes its words. Then a test is run through all
-    steps; if none of a few is valid, you see which step rejects them, and why. A grammar (.lark,
-    .g4) is read, and what in it can never be used is told. Machines are loaded, and their
-    constraints checked.
+    For a TOML file: find its commands, run its generator with all features on and with each feature
+    off, and run a test through all steps. If no test is valid, say which step rejects them, and
+    why. For a grammar (.lark, .g4): report parts that can never be used. For a machine: load it,
+    and check its constraints.
 
     Exit status: 0 nothing is wrong, 2 something is.
     """
@@ -69,11 +72,11 @@ def _size_in_words(space: Space) -> str:
 
 @click.command()
 @click.argument("template", required=False)
-@click.option("-o", "--output", metavar="FILE", help="[default: TEMPLATE.toml]")
+@click.option("-o", "--output", metavar="FILE", help="The file to write.  [default: TEMPLATE.toml]")
 def init(template: str | None, output: str | None) -> None:
-    """Write a commented TOML file that tests a program with a generator of tests.
+    """Write a commented TOML file for testing a program with a test generator.
 
-    Without TEMPLATE, list the templates. A file that is there already is not overwritten.
+    Without TEMPLATE, list the templates. An existing file is not overwritten.
     """
     if template is None:
         names = template_names()
@@ -88,7 +91,7 @@ def init(template: str | None, output: str | None) -> None:
         with path.open("x") as file:
             file.write(text)
     except FileExistsError:
-        raise UserError(f"{path} is there already: name another file with -o") from None
+        raise UserError(f"{path} exists already: name another file with -o") from None
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror}") from None
     click.echo(f"{path} is written; next: swarmtest check {path}, swarmtest run {path}")
@@ -102,8 +105,9 @@ def init(template: str | None, output: str | None) -> None:
 def cc(words: tuple[str, ...]) -> None:
     """Compile C or C++ so that a test's coverage is collected through shared memory.
 
-    Behaves as COMPILER (gcc or clang, also g++, clang++ or a path) with the flags for coverage, -g,
-    and where it links swarmtest's runtime added. SWARMTEST is defined for the preprocessor.
+    COMPILER is gcc, clang, g++, clang++, or a path. It runs with the given arguments, with -g and
+    the flags for coverage, and when it links, with swarmtest's runtime. The macro SWARMTEST is
+    defined.
 
     \b
     swarmtest cc gcc -O1 -o prog prog.c
@@ -112,8 +116,8 @@ def cc(words: tuple[str, ...]) -> None:
     make CC="swarmtest cc clang"
     swarmtest cc gcc -shared -fPIC -o libpart.so part.c
 
-    With gcc, tail calls are not optimised (-fno-optimize-sibling-calls): they would hide blocks.
-    The program runs as usual without swarmtest, somewhat slower.
+    With gcc, tail calls are not optimised (-fno-optimize-sibling-calls), because they would hide
+    blocks. The program also runs without swarmtest, a little more slowly than usual.
     """
     command = compiler_command(words)
     sys.stdout.flush()

@@ -10,6 +10,7 @@ import click
 
 from swarmtest.campaign.imported_coverage import import_coverage as import_into
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import plural
 from swarmtest.coverage.interchange.formats import format_of, is_python
 from swarmtest.coverage.scope import project_root
 from swarmtest.coverage.totals import Tally
@@ -26,35 +27,44 @@ from swarmtest.ui.terminal.coverage import (
     nothing_watched,
     target_rows,
 )
-from swarmtest.ui.terminal.tables import plural, table
+from swarmtest.ui.terminal.tables import table
 
 
 @click.command()
 @click.argument("campaign", type=int, required=False)
-@click.option("--show", metavar="FILE", help="Print a file with tests per line.")
+@click.option(
+    "--show", metavar="FILE", help="Print a file, with the number of tests that hit each line."
+)
 @click.option("--targets", is_flag=True, help="List every target, the rarest first.")
 @click.option(
     "--kind",
     type=click.Choice([*ALL_KINDS, "event"]),
-    help="With --targets: only this kind.",
+    help="With --targets: only targets of this kind.",
 )
-@click.option("--file", default="", metavar="FILE", help="With --targets: only in this file.")
-@click.option("--unreached", is_flag=True, help="With --targets: only what was not reached.")
+@click.option(
+    "--file", default="", metavar="FILE", help="With --targets: only targets in this file."
+)
+@click.option(
+    "--unreached", is_flag=True, help="With --targets: only targets that no test reached."
+)
 @click.option(
     "-o",
     "--output",
     metavar="FILE",
-    help="Write it: .json, .lcov, .xml (Cobertura), or a coverage.py data file.",
+    help="Write coverage to a file: .json, .lcov, .xml (Cobertura), or else a "
+    "coverage.py data file.",
 )
 @click.option(
-    "--by-test", is_flag=True, help="With -o: also which test hit what (contexts, test names)."
+    "--by-test",
+    is_flag=True,
+    help="With -o: also write which test hit what (contexts, test names).",
 )
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @store_option
 def coverage(campaign: int | None, store: str | None, **options: Any) -> None:
-    """What a campaign's tests reached: lines, branches, paths; what threads did to each other.
+    """Show what the tests of a campaign reached: lines, branches, paths.
 
-    CAMPAIGN is its number; the newest one if left out. Collect coverage with
+    CAMPAIGN is a number; by default, the newest. Measure coverage with
     `swarmtest run --coverage line,branch`, or `swarmtest race --coverage pair,sync,shared`.
 
     \b
@@ -90,12 +100,12 @@ def _check_options(options: dict[str, Any]) -> None:
     names = {"show": "--show", "targets": "--targets", "as_json": "--json", "output": "-o"}
     asked = [name for key, name in names.items() if options[key] not in (None, False)]
     if len(asked) > 1:
-        raise UserError(f"{' and '.join(asked)} do not go together: choose one")
+        raise UserError(f"{' and '.join(asked)} cannot be combined: choose one")
     if options["by_test"] and not {"-o", "--json"} & {*asked}:
-        raise UserError("--by-test goes with -o FILE (or --json): it says what the file tells")
+        raise UserError("--by-test needs -o FILE or --json")
     for key in ("kind", "file", "unreached"):
         if options[key] and not options["targets"]:
-            raise UserError(f"--{key} goes with --targets: it says which of them are listed")
+            raise UserError(f"--{key} needs --targets")
     if options["output"] is not None:
         format_of(options["output"])
 
@@ -122,7 +132,7 @@ def _list_targets(store: Store, campaign: int, tally: Tally, options: dict[str, 
     if rows:
         click.echo(table(head, rows, right=" rr", width=screen_width()))
     else:
-        click.echo(f"campaign {campaign} has no such target")
+        click.echo(f"campaign {campaign} has no target like this")
 
 
 def _say(line: str) -> None:
@@ -132,13 +142,13 @@ def _say(line: str) -> None:
 
 @click.command("import-coverage")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--name", help="What the campaign is called.  [default: the file's name]")
+@click.option("--name", help="Name of the campaign.  [default: the file's name]")
 @store_option
 def import_coverage(file: Path, name: str | None, store: str | None) -> None:
-    """Take coverage that another tool measured into the store, as a campaign.
+    """Import coverage that another tool measured, as a campaign.
 
-    FILE is a coverage.py data file, LCOV (.lcov, .info), Cobertura (.xml), or our own .json. Each
-    context of a coverage.py file, and each test name (TN) of an LCOV file, becomes a test.
+    FILE is a coverage.py data file, LCOV (.lcov, .info), Cobertura (.xml), or swarmtest's .json.
+    Each context of a coverage.py file, and each test name (TN) of an LCOV file, becomes a test.
     """
     with open_store(store) as opened:
         number, tests = import_into(opened, file, name or file.name)

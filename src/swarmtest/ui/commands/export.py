@@ -21,19 +21,32 @@ from swarmtest.ui.options import existing_store, latest_campaign, store_option
 @click.command()
 @click.argument("campaign", type=int, required=False)
 @click.option(
-    "-f", "--format", "kind", type=click.Choice(list(FORMATS)), help="[default: by the file's name]"
+    "-f",
+    "--format",
+    "kind",
+    type=click.Choice(list(FORMATS)),
+    help="Format of the file.  [default: by the file's name]",
 )
-@click.option("-o", "--output", metavar="FILE", default="-", help="[default: standard output]")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    default="-",
+    help="The file to write.  [default: standard output]",
+)
 @store_option
 def export(campaign: int | None, kind: str | None, output: str, store: str | None) -> None:
-    """Export a campaign, one row per test: CSV, JSON lines or Parquet."""
+    """Export a campaign, one row per test: CSV, JSON lines or Parquet.
+
+    CAMPAIGN is a number; by default, the newest.
+    """
     opened = existing_store(store)
     number = latest_campaign(opened, campaign)
     if kind is None:
         ending = output.rpartition(".")[2].lower()
         if output != "-" and ending not in FORMATS:
             raise UserError(
-                f"{output}: the name does not say the format: end it in .{' or .'.join(FORMATS)}, "
+                f"{output}: the name does not tell the format: end it in .{' or .'.join(FORMATS)}, "
                 "or pass --format"
             )
         kind = ending if output != "-" else "csv"
@@ -50,7 +63,7 @@ def export(campaign: int | None, kind: str | None, output: str, store: str | Non
 
 @click.command()
 @click.argument("campaigns", type=int, nargs=-1, required=True)
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @store_option
 def delete(campaigns: tuple[int, ...], yes: bool, store: str | None) -> None:
     """Delete campaigns with all their trials, faults and tests."""
@@ -76,13 +89,14 @@ def delete(campaigns: tuple[int, ...], yes: bool, store: str | None) -> None:
     type=int,
     multiple=True,
     metavar="N",
-    help="Copy this one only. May be repeated.  [default: all]",
+    help="Copy only this campaign. May be repeated.  [default: all]",
 )
 def copy(source: str, destination: str, campaigns: tuple[int, ...]) -> None:
-    """Copy campaigns from one store to another: files, or postgresql://USER@HOST/DATABASE.
+    """Copy campaigns from one store to another.
 
-    Each copy is read back and compared by a hash of its contents. A copy that was interrupted is
-    shown as `copying` by `swarmtest list`; copy again, and it goes on where it ended.
+    FROM and TO are files, or postgresql://USER@HOST/DATABASE. Each copy is read back, and its hash
+    compared. `swarmtest list` shows an interrupted copy as `copying`; run the command again to
+    continue it.
     """
     with existing_store(source) as old:
         numbers = list(campaigns) or [record.id for record in old.campaigns()]
@@ -113,7 +127,7 @@ def _is_same_store(source: str, destination: str) -> bool:
 
 
 def _copy(old: Store, new: Store, number: int) -> None:
-    copied = copy_campaign(old, new, number, _Progress(number, old.summary(number)["trials"]))
+    copied = copy_campaign(old, new, number, _CopyProgress(number, old.summary(number)["trials"]))
     comparison = "was copied before" if copied.was_there else "equal"
     click.echo(
         f"campaign {number} -> {copied.number}: {copied.trials:,} trials, "
@@ -121,12 +135,12 @@ def _copy(old: Store, new: Store, number: int) -> None:
     )
     if copied.unknown_targets:
         click.echo(
-            f"  {copied.unknown_targets:,} hit targets were left out: {old.url} no longer knows "
-            "what they were"
+            f"  {copied.unknown_targets:,} hit targets were not copied: {old.url} no longer has "
+            "their names"
         )
 
 
-class _Progress:
+class _CopyProgress:
     """A callback that prints a line on standard error every few seconds."""
 
     def __init__(self, campaign: int, total: int) -> None:

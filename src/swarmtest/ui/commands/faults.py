@@ -23,12 +23,12 @@ from swarmtest.ui.terminal.tables import command_text, fault_configurations, fau
 @click.argument("campaign", required=False)
 @click.argument("fault", required=False)
 @store_option
-@click.option("--json", "as_json", is_flag=True, help="JSON lines, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON lines.")
 def faults(campaign: str | None, fault: str | None, store: str | None, as_json: bool) -> None:
-    """Show the faults of a campaign, each with its smallest test and how to replay it.
+    """Show the faults of a campaign, with the smallest test of each.
 
-    CAMPAIGN is a number, the newest one if left out; FAULT is a fault's id (or its beginning), for
-    that one with its traceback.
+    CAMPAIGN is a number; by default, the newest. FAULT is the id of a fault, or the beginning of
+    one: show only this fault, with its traceback.
     """
     opened = existing_store(store)
     if campaign is not None and not campaign.isdigit():

@@ -8,11 +8,12 @@ from typing import Any
 import click
 
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import plural
 from swarmtest.core.space import Space
 from swarmtest.strategies.strategy import describe_strategies
 from swarmtest.subjects.loading import SubjectReference, is_grammar_file
 from swarmtest.ui.options import screen_width
-from swarmtest.ui.terminal.tables import fitted, plural, wrapped
+from swarmtest.ui.terminal.tables import fitted, wrapped
 from swarmtest.ui.terminal.text import json_text
 
 _MAX_NAMES = 2
@@ -21,17 +22,19 @@ _MAX_NAMES = 2
 
 @click.command()
 @click.argument("path")
-@click.option("--api", is_flag=True, help="PATH is MODULE:CLASS: its public methods.")
-@click.option("--start", metavar="RULE", default="", help="The rule a grammar file starts from.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.option(
+    "--api", is_flag=True, help="PATH is MODULE:CLASS; list the public methods of the class."
+)
+@click.option("--start", metavar="RULE", default="", help="The start rule of a grammar.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def features(path: str, api: bool, start: str, as_json: bool) -> None:
-    """The features of a subject, and which of them mean others.
+    """List the features of a subject, and which of them depend on others.
 
     PATH is what `swarmtest run` takes, or a grammar file. For a grammar, each feature is listed
-    with the features that it stands within (it cannot be reached without them), that it brings
-    along (every text that has it has them, too), with how many it enables (they cannot appear
-    without it), and with the number of features that lead to it directly. A feature with many ways
-    is seldom left out by leaving out one of them.
+    with the features it stands within (it cannot be reached without them), the features it brings
+    along (every text with it also has them), the number of features it enables (they cannot appear
+    without it), and the number of ways to it (features that lead to it directly). A feature with
+    many ways is rarely absent because one of them was left out.
 
     \b
     swarmtest features stack.py
@@ -76,7 +79,7 @@ def _load(path: str, api: bool, start: str) -> tuple[str, Space, Any]:
         generator = load_grammar(path, start)
         return path, Space(generator.features, generator.constraints), generator
     if start:
-        raise UserError(f"--start is for grammar files (.lark, .g4), and {path} is none")
+        raise UserError(f"--start is for grammar files (.lark, .g4), not for {path}")
     subject: Any = SubjectReference(path, api).load()
     return subject.name, subject.space, _generator_of(subject)
 
@@ -152,10 +155,10 @@ def _summary(entries: Any, constraints: int) -> str:
 
 @click.command()
 def strategies() -> None:
-    """List the strategies, with their parameters and what they are for."""
+    """List the strategies, with their parameters and their purpose."""
     for name, parameters, doc in describe_strategies():
         click.echo(f"{name}{':' if parameters else ''}{','.join(parameters)}")
         click.echo(f"    {doc}")
     click.echo("\nParameters are shown at their defaults: --strategy coin:p=0.3,n=100")
-    click.echo("A mixture gives each of several its share: mixture:default=0.1,coin(p=0.3)=0.9")
+    click.echo("A mixture combines strategies by shares: mixture:all-on=0.1,coin(p=0.3)=0.9")
     click.echo("\nYour own: MODULE:CLASS or FILE.py:CLASS with a method ask(space, trial, rng).")

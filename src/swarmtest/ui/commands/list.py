@@ -15,9 +15,9 @@ _NUMBERS = ("campaign", "seed", "tests", "faults")
 
 @click.command("list")
 @store_option
-@click.option("--json", "as_json", is_flag=True, help="JSON lines, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON lines.")
 def list_campaigns(store: str | None, as_json: bool) -> None:
-    """List the campaigns of a store."""
+    """List the campaigns in a store."""
     opened = existing_store(store)
     rows = campaign_rows(opened)
     if as_json:

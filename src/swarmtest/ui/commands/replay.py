@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import plural
 from swarmtest.core.result import Result, Verdict
 from swarmtest.processes.fork_pool import run_isolated
 from swarmtest.reduce.named_tests import named_test, save_test, seconds_of
@@ -15,35 +16,36 @@ from swarmtest.search.command import find_searched_trial, replay_trial
 from swarmtest.subjects.subject import Subject
 from swarmtest.ui.options import store_option
 from swarmtest.ui.run_options import timeout_option
-from swarmtest.ui.terminal.tables import plural
 
 
 @click.command()
 @click.argument("test", metavar="CAMPAIGN#TRIAL | FAULT | FILE")
 @click.option(
-    "--save", metavar="FILE", help="Write the test as JSON; as code if FILE is named so (.py)."
+    "--save", metavar="FILE", help="Write the test as JSON, or as code if FILE ends in .py."
 )
 @timeout_option
-@click.option("--no-run", is_flag=True, help="Print the test, do not run it.")
-@click.option("--pdb", is_flag=True, help="Run in this process, under the debugger if it fails.")
+@click.option("--no-run", is_flag=True, help="Print the test without running it.")
+@click.option(
+    "--pdb", is_flag=True, help="Run in this process, and start the debugger if it fails."
+)
 @store_option
 def replay(
     test: str, save: str | None, timeout: float | None, no_run: bool, pdb: bool, store: str | None
 ) -> int:
-    """Run one test again and print it as code.
+    """Run one test again, and print it as code.
 
     \b
     swarmtest replay 3#17         trial 17 of campaign 3; of a search, the test at that point
-    swarmtest replay 4ee18053     the smallest test of a fault, reduced if it was
+    swarmtest replay 4ee18053     the smallest test of a fault
     swarmtest replay test.json    a test that was saved
 
-    Exit status: 0 passes, 1 fails.
+    Exit status: 0 the test passes, 1 it fails.
     """
     searched = find_searched_trial(test, store)
     if searched is not None:
         if save is not None or pdb:
             raise UserError(
-                f"{test} is a run of a search: its settings and its seed, as printed, are all of it"
+                f"{test} is a run of a search: its settings and its seed are printed above"
             )
         return replay_trial(*searched, store, timeout, no_run)
     named = named_test(test, store, timeout)
@@ -74,7 +76,9 @@ def _verdict(result: Result, recorded: str | None, part: str) -> str:
     if result.missing and result.verdict != Verdict.INVALID:
         lines.append(f"note: {result.missing}")
     if result.skipped:
-        lines.append(f"{result.skipped} steps were skipped: their value or guard was gone")
+        lines.append(
+            f"{result.skipped} steps were skipped: a value is missing, or a guard is false"
+        )
     if recorded is not None:
         fault = result.fault.id if result.fault else ""
         is_same = fault == recorded

@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import plural
 from swarmtest.ui.options import (
     campaigns_argument,
     confidence_option,
@@ -24,7 +25,6 @@ from swarmtest.ui.options import (
 from swarmtest.ui.report.matplotlib_figures import require_matplotlib, write_figures
 from swarmtest.ui.report.page import make_page, report_html
 from swarmtest.ui.report.search_report import are_searches, search_html, search_page
-from swarmtest.ui.terminal.tables import plural
 
 
 @click.command()
@@ -44,7 +44,7 @@ from swarmtest.ui.terminal.tables import plural
     metavar="DIR",
     help="Also write every figure as PDF, PNG and SVG, and its data as CSV, for a paper.",
 )
-@click.option("--title", default="", metavar="TEXT", help="Of the report.")
+@click.option("--title", default="", metavar="TEXT", help="Title of the report.")
 @confidence_option
 @store_option
 def report(
@@ -55,11 +55,12 @@ def report(
     confidence: float,
     store: str | None,
 ) -> None:
-    """Write a report: faults, their triggers and suppressors, discovery, coverage, comparisons.
+    """Write an HTML report: faults, triggers and suppressors, coverage.
 
-    CAMPAIGN is a number, the newest one if left out; several of the same subject are taken
-    together. Searches have a report of their own: the picture of the space, and what matters. The
-    report is one file that opens in any browser, without a network.
+    CAMPAIGN is a number; by default, the newest. Several campaigns of the same subject are
+    analysed together. A search has its own kind of report: a picture of the
+    space, and which settings matter. A report is one file that opens in any browser, without a
+    network.
 
     \b
     swarmtest report                         the newest campaign, as report.html
@@ -72,7 +73,7 @@ def report(
         raise UserError(f"{output}: {error.strerror}") from None
     if figures is not None:
         if figures in (output, Path()):
-            raise UserError("--figures names a directory of its own for the figures")
+            raise UserError("--figures needs a directory that is not also the report")
         require_matplotlib()
         _make_directory(figures)
     with existing_store(store) as opened:
@@ -81,7 +82,7 @@ def report(
             if figures is not None:
                 raise UserError(
                     "a search has no figures for papers: `swarmtest search plot` draws, and "
-                    "`swarmtest search export` gives the data"
+                    "`swarmtest search export` writes the data"
                 )
             _write(output, search_html(search_page(opened, numbers, title)))
             _say(output)
@@ -141,7 +142,8 @@ _DASHBOARD_PACKAGES = ("starlette", "uvicorn")
     default="127.0.0.1",
     show_default=True,
     metavar="ADDRESS",
-    help="Where to listen. Anything but this machine needs the token that is printed.",
+    help="Address to listen on. If it is not this machine, visitors need the token that "
+    "is printed.",
 )
 @click.option(
     "--port",
@@ -149,16 +151,16 @@ _DASHBOARD_PACKAGES = ("starlette", "uvicorn")
     default=8321,
     show_default=True,
     metavar="N",
-    help="0: any that is free.",
+    help="Port to listen on; 0 takes any free port.",
 )
-@click.option("--read-only", is_flag=True, help="Only look: no page starts or stops anything.")
+@click.option("--read-only", is_flag=True, help="Pages cannot start or stop anything.")
 @click.option(
     "--token",
     "wants_token",
     is_flag=True,
-    help="A token on this machine, too: others have accounts on it.",
+    help="Ask for a token also on this machine, because others have accounts on it.",
 )
-@click.option("--open", "open_browser", is_flag=True, help="Open a browser.")
+@click.option("--open", "open_browser", is_flag=True, help="Open the page in a browser.")
 def dashboard(
     store: str | None,
     host: str,
@@ -167,7 +169,7 @@ def dashboard(
     wants_token: bool,
     open_browser: bool,
 ) -> None:
-    """Watch campaigns live in a browser: progress, faults, roles, source, and what is left.
+    """Watch campaigns live in a browser, and start and stop them there.
 
     \b
     swarmtest dashboard                     on http://127.0.0.1:8321/
@@ -181,7 +183,7 @@ def dashboard(
         )
     existing_store(store).close()
     from swarmtest.ui.dashboard.app import serve
-    from swarmtest.ui.dashboard.context import Settings, is_loopback
+    from swarmtest.ui.dashboard.context import DashboardSettings, is_loopback
 
     token = secrets.token_urlsafe(24) if wants_token or not is_loopback(host) else ""
-    serve(Settings(store, host, port, read_only, token), click.echo, open_browser)
+    serve(DashboardSettings(store, host, port, read_only, token), click.echo, open_browser)

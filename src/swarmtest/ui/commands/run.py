@@ -11,6 +11,7 @@ from swarmtest.campaign.budget import Budget, Limits, parse_bytes
 from swarmtest.campaign.campaign import Campaign, Outcome
 from swarmtest.campaign.reduced_faults import FaultReductions, reductions_of
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import plural
 from swarmtest.reduce.hypothesis_export import hand_over_faults
 from swarmtest.store import open_store
 from swarmtest.store.interface import Store
@@ -34,7 +35,7 @@ from swarmtest.ui.run_options import (
 )
 from swarmtest.ui.run_report import report_outcome
 from swarmtest.ui.terminal.progress import JsonLines, ProgressView, view_for
-from swarmtest.ui.terminal.tables import command_text, plural
+from swarmtest.ui.terminal.tables import command_text
 
 _MIN_MEMORY = 64 << 20
 _DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
@@ -76,7 +77,7 @@ _DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
 @store_option
 @view_options
 def run(path: str, **options: Any) -> int:
-    """Test a machine: generate random tests from a swarm of configurations, and run them.
+    """Generate random tests from a swarm of configurations, and run them.
 
     PATH is a Python file or module with a Machine; with --api, MODULE:CLASS or FILE.py::CLASS is
     any class. Without limits, a campaign ends after 10,000 tests or 60 seconds.
@@ -204,9 +205,9 @@ def _reduce(
     allowed = parse_reduction_time(options)
     if allowed is None or outcome.interrupted or not outcome.faults:
         return None
-    from swarmtest.reduce.progress import make_small
+    from swarmtest.reduce.fault_reductions import reduce_and_show
 
-    return make_small(campaign.subject, store, outcome.campaign, allowed, view)
+    return reduce_and_show(campaign.subject, store, outcome.campaign, allowed, view)
 
 
 def _view(budget: Budget, options: dict[str, Any]) -> ProgressView:

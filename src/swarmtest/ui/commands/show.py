@@ -18,7 +18,10 @@ _FEATURE_HEAD = ("feature", "allowed in", "used in", "times", "fails if allowed"
 @click.argument("campaign", type=int, required=False)
 @store_option
 def show(campaign: int | None, store: str | None) -> None:
-    """Show a campaign: totals, features and faults. The newest one if CAMPAIGN is left out."""
+    """Show a campaign: totals, features and faults.
+
+    CAMPAIGN is a number; by default, the newest.
+    """
     opened = existing_store(store)
     number = latest_campaign(opened, campaign)
     for line in campaign_lines(opened.campaign(number), opened.summary(number)):

@@ -18,9 +18,13 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from swarmtest.core.errors import UserError
-from swarmtest.ui.dashboard.actions import ABOUT, Actions
-from swarmtest.ui.dashboard.context import Desk, Guard, Settings, StoreProblem
-from swarmtest.ui.dashboard.pages import Pages, SystemPages
+from swarmtest.ui.dashboard.context import (
+    AccessGuard,
+    DashboardContext,
+    DashboardSettings,
+    StoreProblem,
+)
+from swarmtest.ui.dashboard.pages import ABOUT, Actions, Pages, SystemPages
 from swarmtest.ui.report.page import asset
 
 _SECONDS_BETWEEN_SAMPLES = 2.0
@@ -29,31 +33,33 @@ _SECONDS_BETWEEN_SAMPLES = 2.0
 class Dashboard:
     """A dashboard: an ASGI application, and the context that its pages share."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.desk = Desk(settings)
+    def __init__(self, settings: DashboardSettings) -> None:
+        self.context = DashboardContext(settings)
         # The guard wraps the application, whose actions in turn need the guard's secret.
-        guard = Guard(lambda scope, receive, send: application(scope, receive, send), settings)
-        application = _application(self.desk, guard)
+        guard = AccessGuard(
+            lambda scope, receive, send: application(scope, receive, send), settings
+        )
+        application = _application(self.context, guard)
         self.app = guard
 
 
-def _application(desk: Desk, guard: Guard) -> Starlette:
-    pages, system, actions = Pages(desk), SystemPages(desk), Actions(desk, guard)
+def _application(context: DashboardContext, guard: AccessGuard) -> Starlette:
+    pages, system, actions = Pages(context), SystemPages(context), Actions(context, guard)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        desk.begin()
+        context.begin()
         try:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(_sample, desk)
+                tasks.start_soon(_sample, context)
                 yield
                 tasks.cancel_scope.cancel()
         finally:
-            await anyio.to_thread.run_sync(desk.close)
+            await anyio.to_thread.run_sync(context.close)
 
     async def events(request: Request) -> Response:
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        return StreamingResponse(desk.live.stream(), 200, headers, "text/event-stream")
+        return StreamingResponse(context.live.stream(), 200, headers, "text/event-stream")
 
     campaign = "/campaigns/{campaign:int}"
     pages_by_path: dict[str, Callable[[Request], Response]] = {
@@ -94,7 +100,7 @@ def _application(desk: Desk, guard: Guard) -> Starlette:
             status = 503
         elif isinstance(error, UserError):
             status = 404 if request.method == "GET" else 400
-        return desk.page(request, "problem.html", status, why=reason)
+        return context.page(request, "problem.html", status, why=reason)
 
     return Starlette(
         routes=routes,
@@ -107,12 +113,12 @@ def _application(desk: Desk, guard: Guard) -> Starlette:
     )
 
 
-async def _sample(desk: Desk) -> None:
+async def _sample(context: DashboardContext) -> None:
     """Sample the load of the machine until cancelled."""
     while True:
-        await anyio.to_thread.run_sync(desk.machine.sample)
-        if desk.live.listeners:
-            desk.live.announce("machine")
+        await anyio.to_thread.run_sync(context.machine.sample)
+        if context.live.listeners:
+            context.live.announce("machine")
         await anyio.sleep(_SECONDS_BETWEEN_SAMPLES)
 
 
@@ -143,16 +149,18 @@ _BACKLOG = 128
 """Connections that may wait to be accepted."""
 
 
-def serve(settings: Settings, say: Callable[[str], None], open_browser: bool = False) -> None:
+def serve(
+    settings: DashboardSettings, say: Callable[[str], None], open_browser: bool = False
+) -> None:
     """Serve a dashboard until Ctrl-C."""
     with _listen(settings) as listening:
         dashboard = Dashboard(settings)
-        dashboard.desk.store().close()  # fail now if the store cannot be read
+        dashboard.context.store().close()  # fail now if the store cannot be read
         address = _address(settings, listening)
-        say(f"dashboard of {dashboard.desk.store_name}: {address}")
+        say(f"dashboard of {dashboard.context.store_name}: {address}")
         if settings.token:
             say(
-                "the address has the token: who has it can see everything"
+                "the address contains the token: anyone who has it can see everything"
                 + _also_commands(settings)
             )
         say("Ctrl-C ends it")
@@ -182,15 +190,15 @@ class _Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: object) -> None:
         """End the event streams, then shut down as usual."""
-        self._dashboard.desk.live.close()
+        self._dashboard.context.live.close()
         super().handle_exit(sig, frame)  # type: ignore[arg-type]
 
 
-def _also_commands(settings: Settings) -> str:
+def _also_commands(settings: DashboardSettings) -> str:
     return "" if settings.read_only else " and run commands as you"
 
 
-def _listen(settings: Settings) -> socket.socket:
+def _listen(settings: DashboardSettings) -> socket.socket:
     """Return a socket that listens; raise `UserError` if that fails in any way."""
     address_text = f"{settings.host}:{settings.port}"
     try:
@@ -216,7 +224,7 @@ def _listen(settings: Settings) -> socket.socket:
     return listening
 
 
-def _address(settings: Settings, listening: socket.socket) -> str:
+def _address(settings: DashboardSettings, listening: socket.socket) -> str:
     port = listening.getsockname()[1]
     host = settings.host
     if host in ("0.0.0.0", "::", ""):

@@ -15,6 +15,7 @@ from markupsafe import Markup
 from swarmtest.campaign.budget import Budget
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import plural
 from swarmtest.core.result import Verdict
 from swarmtest.core.space import Space
 from swarmtest.core.targets import unpack_hits
@@ -28,9 +29,9 @@ from swarmtest.store.records import (
     WorkerRecord,
     unpack_counts,
 )
-from swarmtest.ui.dashboard.store_watch import Facts, Watch, facts_of
-from swarmtest.ui.report.faults import Code, KnownFault, known_faults
-from swarmtest.ui.report.figures import Curve, Curves
+from swarmtest.ui.dashboard.store_watch import CampaignFacts, StoreWatch, facts_of
+from swarmtest.ui.report.faults import ReportedFault, TestCode, known_faults
+from swarmtest.ui.report.figures import DiscoveryCurve, DiscoveryPlot
 from swarmtest.ui.report.reproduce import StoredTests
 from swarmtest.ui.svg import Scale, element, line, picture, text
 from swarmtest.ui.terminal.reduced_tests import as_shown, reduction_line, replay_words
@@ -38,7 +39,6 @@ from swarmtest.ui.terminal.tables import (
     command_text,
     configuration_text,
     fault_configurations,
-    plural,
     test_code,
 )
 
@@ -88,7 +88,7 @@ class CampaignView:
     """A campaign, with what is cheap to know about it."""
 
     record: CampaignRecord
-    facts: Facts
+    facts: CampaignFacts
     rate: float | None
     """Current tests per second; None if the campaign does not run or its rate is not known yet."""
     silent: float
@@ -142,7 +142,7 @@ class CampaignView:
         return self.record.status
 
 
-def campaign_view(store: Store, record: CampaignRecord, watch: Watch) -> CampaignView:
+def campaign_view(store: Store, record: CampaignRecord, watch: StoreWatch) -> CampaignView:
     """Return the current view of a campaign."""
     facts = facts_of(store, record)
     running = record.status == "running"
@@ -160,7 +160,7 @@ class CampaignPage:
     is_first: bool
 
 
-def campaign_page(store: Store, watch: Watch, before: int | None = None) -> CampaignPage:
+def campaign_page(store: Store, watch: StoreWatch, before: int | None = None) -> CampaignPage:
     """Return the newest campaigns, or the newest ones before a number."""
     records = [record for record in store.campaigns() if before is None or record.id < before]
     shown = records[: -_CAMPAIGNS_PER_PAGE - 1 : -1]
@@ -169,7 +169,7 @@ def campaign_page(store: Store, watch: Watch, before: int | None = None) -> Camp
     return CampaignPage(views, older, before is None)
 
 
-def _silence(record: CampaignRecord, facts: Facts, watch: Watch) -> float:
+def _silence(record: CampaignRecord, facts: CampaignFacts, watch: StoreWatch) -> float:
     """Return for how long a running campaign has shown no progress; 0 if that is not long."""
     samples = watch.history(record.id)
     if not samples:
@@ -202,7 +202,7 @@ def worker_views(store: Store, record: CampaignRecord) -> list[WorkerView]:
     return views
 
 
-def progress_curves(record: CampaignRecord, points: list[ProgressPoint]) -> list[Curves]:
+def progress_curves(record: CampaignRecord, points: list[ProgressPoint]) -> list[DiscoveryPlot]:
     """Return curves of faults by tests and by CPU time.
 
     They are drawn from running totals, so their cost does not depend on the number of tests.
@@ -213,12 +213,12 @@ def progress_curves(record: CampaignRecord, points: list[ProgressPoint]) -> list
     by_tests = tuple(float(point.tests) for point in points)
     by_time = tuple(max(point.cpu_ns / 1e9, 1e-9) for point in points)
     return [
-        Curves(
+        DiscoveryPlot(
             f"faults-by-{unit.split()[0].lower()}",
             f"Faults by {unit}",
             unit if unit == "tests" else "CPU seconds",
             "faults",
-            (Curve(record.id, record.label, effort, faults),),
+            (DiscoveryCurve(record.id, record.label, effort, faults),),
         )
         for unit, effort in (("tests", by_tests), ("CPU time", by_time))
     ]
@@ -238,11 +238,11 @@ _MAX_CODE_LINES = 400
 class FaultPage:
     """A fault, with everything that its page shows."""
 
-    known: KnownFault
+    reported: ReportedFault
     record: FaultRecord
     """The fault with its smallest test, and the output of that test."""
-    code: Code
-    original: Code | None
+    code: TestCode
+    original: TestCode | None
     """The test as it was found, if `code` is a reduced one."""
     reduced: str
     configuration: str
@@ -267,7 +267,7 @@ def race_pages(store: Store, campaign: int) -> list[FaultPage]:
     return [page for page in pages if page.race is not None]
 
 
-def _fault_page(store: Store, campaign: int, fault: KnownFault) -> FaultPage:
+def _fault_page(store: Store, campaign: int, fault: ReportedFault) -> FaultPage:
     record = as_shown(fault.record, fault.reduction)
     options = store.campaign(campaign).options
     part = str(options.get("part", "step"))
@@ -293,7 +293,7 @@ def _race(test: str | None) -> RaceView | None:
         return None
 
 
-def _fault_code(record: FaultRecord) -> Code:
+def _fault_code(record: FaultRecord) -> TestCode:
     try:
         lines = test_code(record.test, StoredTests()).rstrip().splitlines()
     except ValueError:  # not even JSON
@@ -301,8 +301,8 @@ def _fault_code(record: FaultRecord) -> Code:
     return _cut(lines)
 
 
-def _cut(lines: Sequence[str]) -> Code:
-    return Code("\n".join(lines[:_MAX_CODE_LINES]), max(len(lines) - _MAX_CODE_LINES, 0))
+def _cut(lines: Sequence[str]) -> TestCode:
+    return TestCode("\n".join(lines[:_MAX_CODE_LINES]), max(len(lines) - _MAX_CODE_LINES, 0))
 
 
 # Trials, one page at a time. A page starts at a trial number, which the store finds fast.
@@ -415,7 +415,7 @@ class TrialView:
     used: tuple[tuple[str, float, int], ...]
     """For each feature: its name, its weight, and how often it appeared in the test."""
     settings: tuple[tuple[str, str], ...]
-    code: Code | None
+    code: TestCode | None
     """The test; None if the store has not kept it."""
     replay: str
 

@@ -28,7 +28,7 @@ from typing import Any
 from swarmtest.core.errors import UserError
 from swarmtest.processes.tree import spawn
 from swarmtest.store.records import CampaignRecord
-from swarmtest.ui.dashboard.store_watch import Live
+from swarmtest.ui.dashboard.store_watch import EventBroadcaster
 from swarmtest.ui.terminal.tables import command_text
 
 # From forms to commands.
@@ -49,10 +49,10 @@ AIMS = {
 
 
 @dataclass(frozen=True)
-class Command:
+class DashboardCommand:
     """The arguments of a ``swarmtest`` command.
 
-    >>> command = Command(("run", "stack.py"), (("--tests", "100"), ("--api", "")))
+    >>> command = DashboardCommand(("run", "stack.py"), (("--tests", "100"), ("--api", "")))
     >>> command.words()
     ['run', 'stack.py', '--tests=100', '--api']
     >>> command.text(".swarmtest/swarmtest.db")
@@ -77,7 +77,7 @@ class Command:
         return command_text(" ".join(words), store)
 
 
-def run_command(form: Form) -> Command:
+def run_command(form: Form) -> DashboardCommand:
     """Return the command that runs a new campaign.
 
     >>> run_command({"subject": "stack.py", "tests": "500", "strategy": "coin"}).words()
@@ -93,15 +93,15 @@ def run_command(form: Form) -> Command:
     ]
     if form.get("api"):
         options.append(("--api", ""))
-    return Command(("run", subject), tuple(options))
+    return DashboardCommand(("run", subject), tuple(options))
 
 
-def resume_command(record: CampaignRecord, form: Form) -> Command:
+def resume_command(record: CampaignRecord, form: Form) -> DashboardCommand:
     """Return the command that resumes a campaign."""
-    return Command(("resume", str(record.id)), tuple(_budget(form)), record.id)
+    return DashboardCommand(("resume", str(record.id)), tuple(_budget(form)), record.id)
 
 
-def focus_command(record: CampaignRecord, form: Form) -> Command:
+def focus_command(record: CampaignRecord, form: Form) -> DashboardCommand:
     """Return the command that directs tests at what the form names."""
     reference = _reference(record)
     aim, where = form.get("aim", ""), form.get("where", "").strip()
@@ -113,29 +113,31 @@ def focus_command(record: CampaignRecord, form: Form) -> Command:
     if reference.get("api"):
         options.append(("--api", ""))
     options += [("--raises", str(name)) for name in reference.get("raises", ())]
-    return Command(("focus", _subject(str(reference["text"]))), tuple(options), record.id)
+    return DashboardCommand(("focus", _subject(str(reference["text"]))), tuple(options), record.id)
 
 
-def reduce_command(record: CampaignRecord, form: Form) -> Command:
+def reduce_command(record: CampaignRecord, form: Form) -> DashboardCommand:
     """Return the command that reduces the test of a fault."""
     _reference(record)
     fault = form.get("fault", "")
     if not _FAULT.fullmatch(fault):
         raise UserError(f"{fault!r} is not the id of a fault, like 4ee18053")
-    return Command(("reduce", fault), tuple(_time(form, "time")), record.id)
+    return DashboardCommand(("reduce", fault), tuple(_time(form, "time")), record.id)
 
 
 def _reference(record: CampaignRecord) -> Mapping[str, Any]:
     reference = record.options.get("subject")
     if not isinstance(reference, dict) or "text" not in reference:
-        raise UserError(f"campaign {record.id} does not say where its subject is: run it in Python")
+        raise UserError(
+            f"campaign {record.id} does not say how to load its subject: run it from Python"
+        )
     return reference
 
 
 def _subject(text: str) -> str:
     text = text.strip()
     if not text or text.startswith("-") or "\0" in text:
-        raise UserError("name what to test: a file like stack.py, or MODULE:CLASS")
+        raise UserError("name what to test: a file such as stack.py, or MODULE:CLASS")
     return text
 
 
@@ -176,12 +178,12 @@ _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 @dataclass
-class Job:
+class DashboardJob:
     """A command that was started from the dashboard."""
 
     number: int
-    command: Command
-    shown: str
+    command: DashboardCommand
+    text: str
     """The command as a person would type it."""
     process: subprocess.Popen[str]
     started: float = field(default_factory=time.time)
@@ -206,30 +208,30 @@ class Job:
         return self.ended is None
 
 
-class Jobs:
+class DashboardJobs:
     """The jobs of a dashboard."""
 
-    def __init__(self, live: Live, store: Callable[[], tuple[str, str]]) -> None:
+    def __init__(self, live: EventBroadcaster, store: Callable[[], tuple[str, str]]) -> None:
         """`store` returns the address of the store twice: for a process, and as it may be shown."""
         self._live = live
         self._store = store
-        self._jobs: dict[int, Job] = {}
+        self._jobs: dict[int, DashboardJob] = {}
         self._readers: list[threading.Thread] = []
         self._lock = threading.Lock()
 
-    def all(self) -> list[Job]:
+    def all(self) -> list[DashboardJob]:
         """Return all jobs, newest first."""
         return sorted(self._jobs.values(), key=lambda job: -job.number)
 
-    def get(self, number: int) -> Job | None:
+    def get(self, number: int) -> DashboardJob | None:
         """Return the job of this number; None if there is none."""
         return self._jobs.get(number)
 
-    def of_campaign(self, campaign: int) -> list[Job]:
+    def of_campaign(self, campaign: int) -> list[DashboardJob]:
         """Return the jobs about a campaign, newest first."""
         return [job for job in self.all() if job.command.campaign == campaign]
 
-    def start(self, command: Command) -> Job:
+    def start(self, command: DashboardCommand) -> DashboardJob:
         """Start a command, and collect what it prints."""
         url, shown = self._store()
         with self._lock:
@@ -250,7 +252,7 @@ class Jobs:
                 },
                 start_new_session=True,
             )
-            job = Job(len(self._jobs) + 1, command, command.text(shown), process)
+            job = DashboardJob(len(self._jobs) + 1, command, command.text(shown), process)
             self._jobs[job.number] = job
             reader = threading.Thread(target=self._read, args=(job,), daemon=True)
             self._readers.append(reader)
@@ -258,7 +260,7 @@ class Jobs:
         self._live.announce("jobs")
         return job
 
-    def stop(self, job: Job) -> None:
+    def stop(self, job: DashboardJob) -> None:
         """Interrupt a job as Ctrl-C would."""
         if job.is_running:
             job.stopping = True
@@ -280,7 +282,7 @@ class Jobs:
         for reader in self._readers:
             reader.join(_GRACE)
 
-    def _read(self, job: Job) -> None:
+    def _read(self, job: DashboardJob) -> None:
         assert job.process.stdout is not None
         announced = 0.0
         for line in job.process.stdout:

@@ -1,6 +1,6 @@
 """The context of a dashboard: its settings, what its pages share, and the guard in front of them.
 
-Every request passes the guard (`Guard`) before any page sees it:
+Every request passes the guard (`AccessGuard`) before any page sees it:
 
 - The host name in the request must be one of this dashboard's names. That stops DNS rebinding,
   where a foreign name is made to resolve to this machine.
@@ -34,15 +34,15 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import duration, rough_duration
 from swarmtest.store import open_store
 from swarmtest.store.interface import Store
-from swarmtest.ui.dashboard.commands import Jobs
-from swarmtest.ui.dashboard.queries import Computing
-from swarmtest.ui.dashboard.store_watch import Live, Watch
-from swarmtest.ui.dashboard.system import Machine
+from swarmtest.ui.dashboard.commands import DashboardJobs
+from swarmtest.ui.dashboard.queries import QueryPool
+from swarmtest.ui.dashboard.store_watch import EventBroadcaster, StoreWatch
+from swarmtest.ui.dashboard.system import MachineMonitor
 from swarmtest.ui.report.page import environment
 from swarmtest.ui.terminal.tables import command_text
-from swarmtest.ui.terminal.text import duration
 
 # Settings.
 
@@ -50,11 +50,11 @@ LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True)
-class Settings:
+class DashboardSettings:
     """Settings of a dashboard.
 
-    >>> Settings(store=None).is_local, Settings(store=None, host="0.0.0.0").is_local
-    (True, False)
+    >>> DashboardSettings(store=None, host="0.0.0.0").is_local
+    False
     """
 
     store: str | None
@@ -96,16 +96,16 @@ class StoreProblem(UserError):
     """The store cannot be read at the moment; a later attempt may succeed."""
 
 
-class Desk:
+class DashboardContext:
     """The shared context of the pages: settings, store, background threads, jobs and templates."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: DashboardSettings) -> None:
         self.settings = settings
-        self.live = Live()
-        self.watch = Watch(self.store, self.live, settings.seconds)
-        self.computing = Computing(self.store, self.live)
-        self.machine = Machine()
-        self.jobs = Jobs(self.live, self._named_store)
+        self.live = EventBroadcaster()
+        self.watch = StoreWatch(self.store, self.live, settings.seconds)
+        self.computing = QueryPool(self.store, self.live)
+        self.machine = MachineMonitor()
+        self.jobs = DashboardJobs(self.live, self._named_store)
 
     def store(self) -> Store:
         """Open the store for one request.
@@ -173,19 +173,7 @@ def ago(seconds: float) -> str:
     >>> ago(time.time() - 150)
     '2 min ago'
     """
-    return f"{span(max(time.time() - seconds, 0))} ago"
-
-
-def span(seconds: float) -> str:
-    """Format a duration roughly, in its largest suitable unit.
-
-    >>> span(0.2), span(59), span(150), span(7300), span(200_000)
-    ('0 s', '59 s', '2 min', '2 h', '2 days')
-    """
-    for size, word in ((86400, " days"), (3600, " h"), (60, " min")):
-        if seconds >= 2 * size:
-            return f"{seconds // size:.0f}{word}"
-    return f"{seconds:.0f} s"
+    return f"{rough_duration(max(time.time() - seconds, 0))} ago"
 
 
 def size(count: float) -> str:
@@ -204,7 +192,7 @@ def size(count: float) -> str:
 _FILTERS: Mapping[str, Any] = {
     "when": when,
     "ago": ago,
-    "span": span,
+    "span": rough_duration,
     "size": size,
     "duration": duration,
     "count": lambda value: f"{value:,}",
@@ -242,10 +230,10 @@ HEADERS = {
 }
 
 
-class Guard:
+class AccessGuard:
     """ASGI middleware that refuses what is not allowed, and adds the policy to every response."""
 
-    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+    def __init__(self, app: ASGIApp, settings: DashboardSettings) -> None:
         self._app = app
         self._settings = settings
         self._names = {settings.host, socket.gethostname(), socket.getfqdn()}
@@ -272,9 +260,9 @@ class Guard:
     def _answer(self, request: Request) -> Response | None:
         """Return a response that ends the request here; None if the request may go on."""
         if len(request.scope["path"]) > _MAX_PATH_LENGTH:
-            return _refusal(414, f"no address here has more than {_MAX_PATH_LENGTH:,} characters")
+            return _refusal(414, f"an address has at most {_MAX_PATH_LENGTH:,} characters")
         if not self._is_our_name(request.headers):
-            return _refusal(421, "this address is not one of this dashboard's names")
+            return _refusal(421, "this dashboard does not answer to this host name")
         if self._settings.token:
             token = request.query_params.get("token")
             if token is not None and request.method == "GET":
@@ -307,12 +295,12 @@ class Guard:
             return _refusal(403, "this dashboard is read-only")
         length = headers.get("content-length", "")
         if not length.isdigit() or int(length) > _MAX_POST_BYTES:
-            return _refusal(413, f"a form of at most {_MAX_POST_BYTES:,} bytes is expected")
+            return _refusal(413, f"a form has at most {_MAX_POST_BYTES:,} bytes")
         # Our policy sends no referrer, so browsers send "null" even for a form of our own page.
         origin = headers.get("origin", "null")
         is_foreign = origin != "null" and origin.partition("://")[2] != headers.get("host")
         if is_foreign or headers.get("sec-fetch-site", "same-origin") != "same-origin":
-            return _refusal(403, "this came from another site")
+            return _refusal(403, "this request came from another site")
         return None
 
     def is_from_us(self, secret: str) -> bool:

@@ -1,7 +1,7 @@
 """Slow queries about campaigns, and the thread pool that answers them in the background.
 
 A page never waits for a slow query: it shows the last answer, or that one is being computed, and
-reloads when the answer is announced (`Computing`). Each query reads a store and returns plain
+reloads when the answer is announced (`QueryPool`). Each query reads a store and returns plain
 values. The values are complete: nothing in them reads the store later, because it is closed by
 then. No query loads a subject.
 """
@@ -19,25 +19,29 @@ from swarmtest.analysis.discovery import Discovery, discovery
 from swarmtest.compare.comparison import compare_campaigns
 from swarmtest.compare.views import conclusions
 from swarmtest.core.errors import UserError
-from swarmtest.growth.growth import KindGrowth, growth
+from swarmtest.growth.growth import KindGrowth, measure_growth
 from swarmtest.growth.verdict import verdict
 from swarmtest.roles.study import Study
 from swarmtest.roles.triage import triage
 from swarmtest.roles.views import pair_lines, roles_in_short
 from swarmtest.store.interface import Store
-from swarmtest.ui.dashboard.store_watch import Live
-from swarmtest.ui.report.coverage import Listing, coverage_of, script_data
+from swarmtest.ui.dashboard.store_watch import EventBroadcaster
+from swarmtest.ui.report.coverage import SourceListing, coverage_of, script_data
 from swarmtest.ui.report.faults import MOST_FAULTS
-from swarmtest.ui.report.figures import Ahead, Curves, HeatMap, IntervalPlot, RoleShares
-from swarmtest.ui.report.search_report import SearchPage, search_page
-from swarmtest.ui.report.study_figures import (
+from swarmtest.ui.report.figures import (
+    DiscoveryPlot,
+    ExpectedPoint,
+    HeatMap,
+    IntervalPlot,
+    RoleShares,
     configurations,
     discovery_curves,
     interval_plot,
     role_shares,
 )
+from swarmtest.ui.report.search_report import SearchPage, search_page
 from swarmtest.ui.report.tables import (
-    Table,
+    HtmlTable,
     amount_table,
     comparison_tables,
     growth_table,
@@ -55,7 +59,7 @@ _REST_FACTOR = 8.0
 
 
 @dataclass(frozen=True)
-class Computed(Generic[T]):
+class QueryState(Generic[T]):
     """The state of a query: its last answer, and whether a new one is being computed."""
 
     value: T | None = None
@@ -67,15 +71,15 @@ class Computed(Generic[T]):
     seconds: float = 0.0
 
 
-class Computing:
+class QueryPool:
     """A thread pool that answers queries and keeps their last answers."""
 
-    def __init__(self, open_store: Callable[[], Store], live: Live) -> None:
+    def __init__(self, open_store: Callable[[], Store], live: EventBroadcaster) -> None:
         self._open = open_store
         self._live = live
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="computing")
         self._lock = threading.Lock()
-        self._answers: dict[str, Computed[Any]] = {}
+        self._answers: dict[str, QueryState[Any]] = {}
         self._due: dict[str, float] = {}
         self._running: dict[str, Future[None]] = {}
 
@@ -85,7 +89,7 @@ class Computing:
 
     def ask(
         self, topic: str, version: Hashable, question: Callable[[Store], T], hurry: bool = False
-    ) -> Computed[T]:
+    ) -> QueryState[T]:
         """Return the last answer, and start computing a new one if the data has changed.
 
         A new computation waits until the rest after the last one is over, unless `hurry` is set,
@@ -93,12 +97,12 @@ class Computing:
         announced to pages when there is a new answer.
         """
         with self._lock:
-            last = self._answers.get(topic, Computed())
+            last = self._answers.get(topic, QueryState())
             is_fresh = last.version == version
             is_due = hurry or time.monotonic() >= self._due.get(topic, 0.0)
             if not is_fresh and is_due and topic not in self._running:
                 self._running[topic] = self._pool.submit(self._answer, topic, version, question)
-            return Computed(
+            return QueryState(
                 last.value,
                 last.problem,
                 last.version,
@@ -118,7 +122,7 @@ class Computing:
             problem = f"a bug in swarmtest: {type(error).__name__}: {error}"
         seconds = time.monotonic() - started
         with self._lock:
-            self._answers[topic] = Computed(value, problem, version, False, seconds)
+            self._answers[topic] = QueryState(value, problem, version, False, seconds)
             self._due[topic] = time.monotonic() + _REST_FACTOR * seconds
             del self._running[topic]
             while len(self._answers) > _MAX_ANSWERS:
@@ -130,21 +134,21 @@ class Computing:
 
 
 @dataclass(frozen=True)
-class Outlook:
+class GrowthView:
     """What a campaign found when, and how much is left to find."""
 
     sentence: str
     """Advice on whether to go on, with its reason."""
-    table: Table
-    curves: tuple[tuple[Curves, Curves], ...]
+    table: HtmlTable
+    curves: tuple[tuple[DiscoveryPlot, DiscoveryPlot], ...]
     """For each kind of target, a curve by tests and a curve by CPU time."""
 
 
-def outlook(store: Store, campaign: int) -> Outlook:
+def outlook(store: Store, campaign: int) -> GrowthView:
     """Return the discovery curves of a campaign, and estimates of what is still to be found."""
     discovered = discovery(store, campaign)
     curves = discovery_curves([discovered])
-    estimate = growth(store, [campaign])
+    estimate = measure_growth(store, [campaign])
     ahead = {kind.kind: _ahead(kind) for kind in estimate.kinds}
     pairs = tuple(
         (_with_forecast(by_tests, ahead.get(kind)), by_time)
@@ -152,7 +156,7 @@ def outlook(store: Store, campaign: int) -> Outlook:
             _kinds(discovered), curves[::2], curves[1::2], strict=True
         )
     )
-    return Outlook(str(verdict(estimate)), growth_table([estimate]), pairs)
+    return GrowthView(str(verdict(estimate)), growth_table([estimate]), pairs)
 
 
 def _kinds(run: Discovery) -> list[str]:
@@ -160,13 +164,15 @@ def _kinds(run: Discovery) -> list[str]:
     return sorted(run.kinds(), key=lambda kind: (kind != "fault", kind))
 
 
-def _ahead(kind: KindGrowth) -> Ahead:
+def _ahead(kind: KindGrowth) -> ExpectedPoint:
     """Return the expected point of a kind's curve after as many tests again."""
     so_far, new = kind.seen.found, kind.new
-    return Ahead(2.0 * kind.seen.tests, so_far + new.value, so_far + new.low, so_far + new.high)
+    return ExpectedPoint(
+        2.0 * kind.seen.tests, so_far + new.value, so_far + new.low, so_far + new.high
+    )
 
 
-def _with_forecast(curves: Curves, ahead: Ahead | None) -> Curves:
+def _with_forecast(curves: DiscoveryPlot, ahead: ExpectedPoint | None) -> DiscoveryPlot:
     (curve,) = curves.curves
     return replace(curves, curves=(replace(curve, ahead=ahead),))
 
@@ -177,13 +183,13 @@ class FaultRoles:
 
     short: str
     plot: IntervalPlot
-    table: Table
-    amounts: Table
+    table: HtmlTable
+    amounts: HtmlTable
     pairs: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Roles:
+class RolesView:
     """Triggers and suppressors of a campaign's faults."""
 
     notes: tuple[str, ...]
@@ -197,14 +203,14 @@ class Roles:
     """Why no feature can have a role, if the campaign varied no feature."""
 
 
-def roles(store: Store, campaign: int) -> Roles:
+def roles(store: Store, campaign: int) -> RolesView:
     """Return the roles of features for the faults of a campaign, limited to what a page shows."""
     study = Study(store, [campaign])
     heat = configurations(study)
     try:
         study.require_variation()
     except UserError as error:
-        return Roles(study.notes, {}, (), (), heat, str(error))
+        return RolesView(study.notes, {}, (), (), heat, str(error))
     by_frequency = sorted(study.faults, key=lambda fault: -int(study.hit(fault).sum()))
     error_rate = 1 - study.confidence
     by_fault = {}
@@ -221,16 +227,16 @@ def roles(store: Store, campaign: int) -> Roles:
     relations = (
         tuple(relation.sentence() for relation in triage(study).relations) if by_fault else ()
     )
-    return Roles(study.notes, by_fault, shares, relations, heat)
+    return RolesView(study.notes, by_fault, shares, relations, heat)
 
 
 @dataclass(frozen=True)
-class Reached:
+class CoverageView:
     """The source of a subject, with hitting fractions."""
 
-    files: Table | None
-    listings: tuple[Listing, ...]
-    others: tuple[Table, ...]
+    files: HtmlTable | None
+    listings: tuple[SourceListing, ...]
+    others: tuple[HtmlTable, ...]
     shares: tuple[RoleShares, ...]
     """For each kind, how many targets each feature matters to."""
     notes: tuple[str, ...]
@@ -239,12 +245,12 @@ class Reached:
     """The data of the script that shows the roles of a line."""
 
 
-def reached(store: Store, campaign: int) -> Reached:
+def reached(store: Store, campaign: int) -> CoverageView:
     """Return what the tests of a campaign reached, using the sources that the store has kept."""
     study = Study(store, [campaign])
     tables = {kind: study.table(kind) for kind in study.kinds() if kind != "fault"}
     coverage = coverage_of(study, tables, disk=False)
-    return Reached(
+    return CoverageView(
         coverage.files,
         coverage.listings,
         coverage.others,
@@ -256,26 +262,26 @@ def reached(store: Store, campaign: int) -> Reached:
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparisonView:
     """A comparison of campaigns."""
 
     conclusions: tuple[str, ...]
-    tables: tuple[Table, ...]
+    tables: tuple[HtmlTable, ...]
     notes: tuple[str, ...]
     refusal: str
     """Why the strategies cannot be compared; the curves are present in any case."""
-    curves: tuple[tuple[Curves, Curves], ...]
+    curves: tuple[tuple[DiscoveryPlot, DiscoveryPlot], ...]
 
 
-def compared(store: Store, campaigns: Sequence[int]) -> Compared:
+def compared(store: Store, campaigns: Sequence[int]) -> ComparisonView:
     """Return the discovery curves of several campaigns, and a comparison of their strategies."""
     curves = discovery_curves([discovery(store, campaign) for campaign in campaigns])
     pairs = tuple(zip(curves[::2], curves[1::2], strict=True))
     try:
         comparison = compare_campaigns(store, campaigns)
     except UserError as error:
-        return Compared((), (), (), str(error), pairs)
-    return Compared(
+        return ComparisonView((), (), (), str(error), pairs)
+    return ComparisonView(
         tuple(conclusions(comparison)),
         tuple(comparison_tables(comparison)),
         comparison.notes,

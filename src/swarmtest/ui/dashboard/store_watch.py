@@ -1,9 +1,9 @@
 """Polling the store, and telling open pages what has changed.
 
-A thread polls the store (`Watch`), keeps the recent progress of campaigns, and announces changes to
-open pages as server-sent events (`Live`). An event carries a topic, like ``campaign:3``, and a page
-that shows that topic loads itself again. So everything that is shown was rendered and escaped by
-the server, in one place.
+A thread polls the store (`StoreWatch`), keeps the recent progress of campaigns, and announces
+changes to open pages as server-sent events (`EventBroadcaster`). An event carries a topic, such as
+``campaign:3``, and a page that shows that topic loads itself again. So everything that is shown was
+rendered and escaped by the server, in one place.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _KEEPALIVE_SECONDS = 15.0
 _MAX_QUEUED = 256
 
 
-class Live:
+class EventBroadcaster:
     """A broadcaster of events, from any thread to all open pages."""
 
     def __init__(self) -> None:
@@ -94,7 +94,7 @@ reduced."""
 
 
 @dataclass(frozen=True)
-class Facts:
+class CampaignFacts:
     """Facts about a campaign that are cheap to read; they change whenever the campaign does."""
 
     status: str
@@ -107,33 +107,35 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Sample:
+class TestCount:
     """The number of tests that a campaign had run at a moment."""
 
     at: float
     tests: int
 
 
-def facts_of(store: Store, record: CampaignRecord) -> Facts:
+def facts_of(store: Store, record: CampaignRecord) -> CampaignFacts:
     """Return the facts of a campaign, at a cost that does not depend on its number of tests."""
     points = store.progress(record.id, 1)
     last = points[-1] if points else None
     last_seen = max((worker.last_seen for worker in store.workers(record.id)), default=0.0)
     if last is None:
-        return Facts(record.status, workers=last_seen)
+        return CampaignFacts(record.status, workers=last_seen)
     reductions = len(store.reductions(record.id)) if last.faults else 0
-    return Facts(record.status, last.tests, last.failed, last.faults, reductions, last_seen)
+    return CampaignFacts(record.status, last.tests, last.failed, last.faults, reductions, last_seen)
 
 
-class Watch:
+class StoreWatch:
     """A thread that polls the store through a connection of its own."""
 
-    def __init__(self, open_store: Callable[[], Store], live: Live, seconds: float) -> None:
+    def __init__(
+        self, open_store: Callable[[], Store], live: EventBroadcaster, seconds: float
+    ) -> None:
         self._open = open_store
         self._live = live
         self._seconds = seconds
-        self._known: dict[int, Facts] = {}
-        self._history: dict[int, deque[Sample]] = {}
+        self._known: dict[int, CampaignFacts] = {}
+        self._history: dict[int, deque[TestCount]] = {}
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
 
@@ -146,7 +148,7 @@ class Watch:
         self._end.set()
         self._thread.join()
 
-    def history(self, campaign: int) -> list[Sample]:
+    def history(self, campaign: int) -> list[TestCount]:
         """Return the last samples of a campaign, oldest first."""
         return list(self._history.get(campaign, ()))
 
@@ -191,7 +193,7 @@ class Watch:
         for campaign, facts in polled.items():
             if facts.status == "running":
                 samples = self._history.setdefault(campaign, deque(maxlen=_MAX_SAMPLES))
-                samples.append(Sample(now, facts.tests))
+                samples.append(TestCount(now, facts.tests))
             before = self._known.get(campaign)
             self._known[campaign] = facts
             if before != facts:
@@ -199,7 +201,9 @@ class Watch:
         if gone:
             self._live.announce("campaigns")
 
-    def _announce_change(self, campaign: int, before: Facts | None, facts: Facts) -> None:
+    def _announce_change(
+        self, campaign: int, before: CampaignFacts | None, facts: CampaignFacts
+    ) -> None:
         new_faults = facts.faults - (before.faults if before else facts.faults)
         self._live.announce(
             f"campaign:{campaign}", tests=facts.tests, faults=facts.faults, new=max(new_faults, 0)

@@ -20,7 +20,7 @@ _PASSWORD = re.compile(r"(\w://[^\s:/@]*:)[^\s@]*@")
 
 
 @dataclass(frozen=True)
-class Load:
+class MachineLoad:
     """The load of the machine at one moment; shares are from 0 to 1."""
 
     at: float
@@ -32,7 +32,7 @@ class Load:
 
 
 @dataclass(frozen=True)
-class Process:
+class ProcessUsage:
     """A process at one moment."""
 
     pid: int
@@ -54,13 +54,13 @@ class _Times:
     ticks: int
 
 
-class Machine:
+class MachineMonitor:
     """Samples of this machine; keeps the last readings, because shares of time are differences."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._before: tuple[int, int] | None = None
-        self._history: deque[Load] = deque(maxlen=_MAX_SAMPLES)
+        self._history: deque[MachineLoad] = deque(maxlen=_MAX_SAMPLES)
         self._processes: dict[int, _Times] = {}
         self._tick = os.sysconf("SC_CLK_TCK")
         self._page = os.sysconf("SC_PAGE_SIZE")
@@ -77,13 +77,15 @@ class Machine:
             if before is None or total == before[1]:
                 return
             busy = 1 - (idle - before[0]) / (total - before[1])
-            self._history.append(Load(time.time(), busy, _memory_share(), os.getloadavg()[0]))
+            self._history.append(
+                MachineLoad(time.time(), busy, _memory_share(), os.getloadavg()[0])
+            )
 
-    def history(self) -> list[Load]:
+    def history(self) -> list[MachineLoad]:
         """Return the samples, oldest first; none on a system without ``/proc``."""
         return list(self._history)
 
-    def processes(self, roots: Iterable[int]) -> list[Process]:
+    def processes(self, roots: Iterable[int]) -> list[ProcessUsage]:
         """Return the given processes and all their descendants, parents first."""
         children: dict[int, list[int]] = {}
         for pid in _pids():
@@ -91,7 +93,7 @@ class Machine:
             if fields:
                 children.setdefault(int(fields[1]), []).append(pid)
         queue = list(dict.fromkeys(roots))
-        processes: list[Process] = []
+        processes: list[ProcessUsage] = []
         while queue:
             pid = queue.pop(0)
             process = self._process(pid)
@@ -103,7 +105,7 @@ class Machine:
             self._processes = {pid: times for pid, times in self._processes.items() if pid in alive}
         return processes
 
-    def _process(self, pid: int) -> Process | None:
+    def _process(self, pid: int) -> ProcessUsage | None:
         fields = _stat(pid)
         if not fields:
             return None
@@ -116,7 +118,7 @@ class Machine:
             cpu = (ticks - before.ticks) / self._tick / (now - before.at)
         else:
             cpu = ticks / self._tick / seconds
-        return Process(
+        return ProcessUsage(
             pid,
             int(fields[1]),
             _name(pid),

@@ -12,19 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from swarmtest.analysis.cells import SUPPRESSOR, TRIGGER
+from swarmtest.analysis.role_cells import SUPPRESSOR, TRIGGER
+from swarmtest.core.formatting import format_percent, plural, words_for
 from swarmtest.core.targets import Source, Target, unpack_hits
 from swarmtest.coverage.kinds import KINDS, WITH_PROBES
 from swarmtest.coverage.scope import is_as_it_was
-from swarmtest.growth.verdict import words_for
 from swarmtest.roles.roles import MARKS, RoleTable
 from swarmtest.roles.study import Study
 from swarmtest.roles.views import MOST_ROLES, RoleGroups
 from swarmtest.ui.report.figures import csv_text
 from swarmtest.ui.report.reproduce import confidence_words
-from swarmtest.ui.report.tables import Cell, Table, number_cell, percent, percent_cell
+from swarmtest.ui.report.tables import HtmlCell, HtmlTable, number_cell, percent_cell
 from swarmtest.ui.terminal.coverage import nothing_watched
-from swarmtest.ui.terminal.tables import command_text, plural
+from swarmtest.ui.terminal.tables import command_text
 from swarmtest.ui.terminal.text import elided, printable, spans
 
 MOST_LINES = 20_000
@@ -36,7 +36,7 @@ _MAX_LINE_LENGTH = 300
 
 
 @dataclass(frozen=True)
-class Line:
+class SourceLine:
     """A line of source, and how often it was reached."""
 
     number: int
@@ -51,7 +51,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Listing:
+class SourceListing:
     """A version of a file, with what was reached in it."""
 
     id: str
@@ -60,7 +60,7 @@ class Listing:
     """The campaigns that watched this version."""
     tests: int
     """Tests of these campaigns whose coverage is known."""
-    lines: tuple[Line, ...]
+    lines: tuple[SourceLine, ...]
     shares: dict[str, tuple[int, int]]
     """For each kind, how many targets were reached, and how many there are."""
     missed: tuple[int, ...]
@@ -71,14 +71,14 @@ class Listing:
 
 
 @dataclass(frozen=True)
-class _File:
+class _WatchedFile:
     source: Source
     campaigns: tuple[int, ...]
     targets: dict[int, Target]
     outside: frozenset[int]
 
 
-def listings(study: Study, groups: RoleGroups, disk: bool = True) -> list[Listing]:
+def listings(study: Study, groups: RoleGroups, disk: bool = True) -> list[SourceListing]:
     """Return all watched files, by path.
 
     `groups` has the hits of lines, blocks and branches. If `disk` is set, the files on this machine
@@ -103,8 +103,8 @@ def listings(study: Study, groups: RoleGroups, disk: bool = True) -> list[Listin
     ]
 
 
-def _files(study: Study) -> list[_File]:
-    files: dict[str, _File] = {}
+def _files(study: Study) -> list[_WatchedFile]:
+    files: dict[str, _WatchedFile] = {}
     for campaign in study.evidence.campaigns:
         record = study.store.campaign(campaign)
         kinds = (record.options.get("coverage") or {}).get("kinds", ["line"])
@@ -114,8 +114,8 @@ def _files(study: Study) -> list[_File]:
             if target.kind in kinds:
                 watched.setdefault(target.source, {})[id] = target
         for source in study.store.sources(campaign):
-            merged = files.get(source.id, _File(source, (), {}, frozenset()))
-            files[source.id] = _File(
+            merged = files.get(source.id, _WatchedFile(source, (), {}, frozenset()))
+            files[source.id] = _WatchedFile(
                 source,
                 (*merged.campaigns, campaign),
                 merged.targets | watched.get(source.id, {}),
@@ -124,11 +124,13 @@ def _files(study: Study) -> list[_File]:
     return sorted(files.values(), key=lambda file: (file.source.path, file.campaigns))
 
 
-def _listing(study: Study, groups: RoleGroups, file: _File, id: str, disk: bool) -> Listing:
+def _listing(
+    study: Study, groups: RoleGroups, file: _WatchedFile, id: str, disk: bool
+) -> SourceListing:
     evidence = study.evidence
     numbers = [evidence.campaigns.index(campaign) for campaign in file.campaigns]
-    tests = int((evidence.known & np.isin(evidence.campaign, numbers)).sum())
-    states: dict[int, Line] = {}
+    tests = int((evidence.hits_known & np.isin(evidence.campaign, numbers)).sum())
+    states: dict[int, SourceLine] = {}
     shares: dict[str, tuple[int, int]] = {}
     places: dict[int, list[list[Any]]] = {}
     for number, target in file.targets.items():
@@ -143,13 +145,13 @@ def _listing(study: Study, groups: RoleGroups, file: _File, id: str, disk: bool)
         if target.kind == "line":
             state = "hit" if hits else "import" if reached else "missed"
             share = hits / tests if tests else 0.0
-            states[target.line] = Line(target.line, "", state, hits, share, group)
+            states[target.line] = SourceLine(target.line, "", state, hits, share, group)
         elif target.kind in WITH_PROBES:
             name = f"{target.kind} {target.name.removeprefix(f'{target.file}:')}"
             entry = [name, hits, -1 if group is None else group]
             places.setdefault(target.line, []).append(entry)
     missed = tuple(sorted(n for n, line in states.items() if line.state == "missed"))
-    return Listing(
+    return SourceListing(
         id,
         file.source.path,
         file.campaigns,
@@ -162,10 +164,10 @@ def _listing(study: Study, groups: RoleGroups, file: _File, id: str, disk: bool)
     )
 
 
-def _lines(text: str, states: dict[int, Line], groups: RoleGroups) -> Iterable[Line]:
+def _lines(text: str, states: dict[int, SourceLine], groups: RoleGroups) -> Iterable[SourceLine]:
     previous_group: int | None = None
     for number, content in enumerate(text.removesuffix("\n").split("\n"), 1) if text else ():
-        line = states.get(number, Line(number, ""))
+        line = states.get(number, SourceLine(number, ""))
         roles = ""
         if line.group is not None:
             roles = groups.texts[line.group]
@@ -174,52 +176,54 @@ def _lines(text: str, states: dict[int, Line], groups: RoleGroups) -> Iterable[L
         yield replace(line, text=elided(content, _MAX_LINE_LENGTH), roles=roles)
 
 
-def file_table(found: Sequence[Listing]) -> Table:
+def file_table(files: Sequence[SourceListing]) -> HtmlTable:
     """Return a row per file: how much of each kind was reached, and the lines that were not."""
-    kinds = [kind for kind in KINDS if any(kind in listing.shares for listing in found)]
-    has_versions = len({listing.path for listing in found}) < len(found)
+    kinds = [kind for kind in KINDS if any(kind in listing.shares for listing in files)]
+    has_versions = len({listing.path for listing in files}) < len(files)
     rows = []
-    for listing in found:
+    for listing in files:
         name = (
             f"{listing.path} (campaigns {spans(listing.campaigns)})"
             if has_versions
             else listing.path
         )
         link = f"#{listing.id}" if listing.lines else ""
-        cells = [Cell(name, cls="name", link=link)]
+        cells = [HtmlCell(name, cls="name", link=link)]
         cells += [_share_cell(kind, listing.shares.get(kind)) for kind in kinds]
         missed = spans(listing.missed)
-        rows.append((*cells, Cell(elided(missed, 80), title=missed)))
+        rows.append((*cells, HtmlCell(elided(missed, 80), title=missed)))
     head = ("file", *kinds, "lines not reached")
-    return Table("What was reached, by file", head, tuple(rows))
+    return HtmlTable("Coverage by file", head, tuple(rows))
 
 
-def _share_cell(kind: str, share: tuple[int, int] | None) -> Cell:
+def _share_cell(kind: str, share: tuple[int, int] | None) -> HtmlCell:
     if share is None:
-        return Cell("-", -1.0)
+        return HtmlCell("-", -1.0)
     hit, total = share
     if kind not in WITH_PROBES:
-        return Cell(f"{hit:,}", float(hit))
-    return Cell(f"{hit:,} of {total:,} ({percent(hit / total)})", hit / total)
+        return HtmlCell(f"{hit:,}", float(hit))
+    return HtmlCell(f"{hit:,} of {total:,} ({format_percent(hit / total, 1)})", hit / total)
 
 
 # All coverage, and the data of the script that shows the roles of a line.
 
 
 @dataclass(frozen=True)
-class Coverage:
+class CoverageSection:
     """What the tests of a study reached."""
 
-    files: Table | None
-    listings: tuple[Listing, ...]
-    others: tuple[Table, ...]
+    files: HtmlTable | None
+    listings: tuple[SourceListing, ...]
+    others: tuple[HtmlTable, ...]
     """Tables of the targets that have no line of source."""
     why_none: str
     groups: RoleGroups
     left_out: tuple[str, ...]
 
 
-def coverage_of(study: Study, tables: Mapping[str, RoleTable], disk: bool = True) -> Coverage:
+def coverage_of(
+    study: Study, tables: Mapping[str, RoleTable], disk: bool = True
+) -> CoverageSection:
     """Return what the tests of a study reached.
 
     If `disk` is set, also find out which files have changed since.
@@ -228,7 +232,7 @@ def coverage_of(study: Study, tables: Mapping[str, RoleTable], disk: bool = True
     for kind in WITH_PROBES & tables.keys():
         groups.add(tables[kind])
     files = listings(study, groups, disk)
-    tests = int(study.evidence.known.sum())
+    tests = int(study.evidence.hits_known.sum())
     others = [
         target_table(kind, table, tests)
         for kind, table in tables.items()
@@ -238,19 +242,17 @@ def coverage_of(study: Study, tables: Mapping[str, RoleTable], disk: bool = True
     hidden = [file.path for file in files if not file.lines]
     if hidden:
         left_out.append(
-            f"{plural(len(hidden), 'file')} without a listing, for a page takes at most "
-            f"{MOST_LINES:,} lines of source (or their source was not kept): {', '.join(hidden)}"
+            f"{plural(len(hidden), 'file')} without a listing, because a page has at most "
+            f"{MOST_LINES:,} lines of source, or the source was not stored: {', '.join(hidden)}"
         )
     unknown = study.evidence.n - tests
     if unknown:
-        left_out.append(
-            f"the coverage of {plural(unknown, 'test')} is not known: they do not count"
-        )
-    left_out.append(f"of each line at most {MOST_ROLES} features are told, the clearest")
+        left_out.append(f"{plural(unknown, 'test')} whose coverage is not known")
+    left_out.append(f"features beyond the {MOST_ROLES} clearest of each line")
     why_none = (
         nothing_watched(study.store.campaign(study.evidence.campaigns[0])) if not files else ""
     )
-    return Coverage(
+    return CoverageSection(
         file_table(files) if files else None,
         tuple(files),
         tuple(others),
@@ -260,7 +262,7 @@ def coverage_of(study: Study, tables: Mapping[str, RoleTable], disk: bool = True
     )
 
 
-def script_data(study: Study, coverage: Coverage) -> dict[str, Any]:
+def script_data(study: Study, coverage: CoverageSection) -> dict[str, Any]:
     """Return the data that the page's script needs to show the roles of a line."""
     numbers = " ".join(map(str, study.evidence.campaigns))
     command = command_text(f"roles {numbers} TARGET", study.store.url)
@@ -282,7 +284,7 @@ MOST_TARGETS = 200
 _MAX_NAME_LENGTH = 120
 
 
-def target_table(kind: str, table: RoleTable, tests: int) -> Table:
+def target_table(kind: str, table: RoleTable, tests: int) -> HtmlTable:
     """Return the rarest targets of a kind, with their triggers and suppressors."""
     order = sorted(
         range(len(table.targets)),
@@ -294,21 +296,23 @@ def target_table(kind: str, table: RoleTable, tests: int) -> Table:
         name = " ".join(filter(None, [target.name, target.detail]))
         rows.append(
             (
-                Cell(elided(name, _MAX_NAME_LENGTH), cls="name", title=name),
+                HtmlCell(elided(name, _MAX_NAME_LENGTH), cls="name", title=name),
                 number_cell(hits),
                 percent_cell(hits / max(tests, 1)),
                 *(_features_cell(table, number, role) for role in (TRIGGER, SUPPRESSOR)),
             )
         )
     unlisted = len(table.targets) - len(rows)
-    note = f"The {len(rows)} rarest; {unlisted:,} more are left out here." if unlisted else ""
+    note = f"The {len(rows)} rarest are shown; {unlisted:,} more are not." if unlisted else ""
     head = (kind, "tests", "share", "triggers", "suppressors")
-    return Table(f"{words_for(kind)[1].capitalize()} that were reached", head, tuple(rows), note)
+    return HtmlTable(
+        f"{words_for(kind)[1].capitalize()} that were reached", head, tuple(rows), note
+    )
 
 
-def _features_cell(table: RoleTable, number: int, role: str) -> Cell:
+def _features_cell(table: RoleTable, number: int, role: str) -> HtmlCell:
     marked = [f"{MARKS[role]}{feature}" for feature in table.discovered(number, role)]
-    return Cell(" ".join(marked), cls=role)
+    return HtmlCell(" ".join(marked), cls=role)
 
 
 def targets_csv(table: RoleTable, tests: int) -> str:

@@ -15,10 +15,9 @@ from swarmtest.roles.views import pair_lines, roles_in_short
 from swarmtest.store.interface import Store
 from swarmtest.store.records import FaultRecord, ReductionRecord
 from swarmtest.subjects.loading import SubjectReference
-from swarmtest.ui.report.figures import IntervalPlot
+from swarmtest.ui.report.figures import IntervalPlot, interval_plot
 from swarmtest.ui.report.reproduce import roles_command
-from swarmtest.ui.report.study_figures import interval_plot
-from swarmtest.ui.report.tables import Table, amount_table, role_table
+from swarmtest.ui.report.tables import HtmlTable, amount_table, role_table
 from swarmtest.ui.terminal.reduced_tests import as_shown, is_smaller, reduction_line, replay_words
 from swarmtest.ui.terminal.tables import command_text, fault_configurations, test_code
 
@@ -28,7 +27,7 @@ _MAX_CODE_LINES = 400
 
 
 @dataclass(frozen=True)
-class KnownFault:
+class ReportedFault:
     """A fault over several campaigns."""
 
     record: FaultRecord
@@ -50,7 +49,7 @@ class KnownFault:
         return sum(self.counts.values())
 
     @property
-    def place(self) -> str:
+    def test_name(self) -> str:
         """The name of its shortest test."""
         return f"{self.campaign}#{self.record.trial}"
 
@@ -66,7 +65,7 @@ class KnownFault:
 
 
 @dataclass(frozen=True)
-class Code:
+class TestCode:
     """A test as code, cut to what a page shows."""
 
     text: str
@@ -78,7 +77,7 @@ class Code:
 class FaultView:
     """A fault with everything that a report shows about it."""
 
-    known: KnownFault
+    reported: ReportedFault
     short: str
     """Triggers and suppressors in one line."""
     configuration: str
@@ -86,22 +85,22 @@ class FaultView:
     """How its test was reduced, in one line; empty if it was not."""
     part: str
     """The name of the parts that its tests consist of."""
-    code: Code
-    original: Code | None
+    code: TestCode
+    original: TestCode | None
     """The test as it was found, if `code` is a reduced one."""
     details: str
     """The output of the test that is shown."""
     race: RaceView | None
     """For a program with threads, what they did, in columns."""
     plot: IntervalPlot | None
-    roles: Table | None
-    amounts: Table
+    roles: HtmlTable | None
+    amounts: HtmlTable
     pairs: tuple[str, ...]
     replay: str
     roles_command: str
 
 
-def known_faults(store: Store, campaigns: Sequence[int]) -> list[KnownFault]:
+def known_faults(store: Store, campaigns: Sequence[int]) -> list[ReportedFault]:
     """Return the distinct faults of several campaigns, the most frequent first."""
     records_by_id: dict[str, list[tuple[int, FaultRecord]]] = {}
     reductions_by_id: dict[str, list[tuple[int, ReductionRecord]]] = {}
@@ -118,11 +117,11 @@ def known_faults(store: Store, campaigns: Sequence[int]) -> list[KnownFault]:
 
 def _merged(
     records: Sequence[tuple[int, FaultRecord]], reductions: Sequence[tuple[int, ReductionRecord]]
-) -> KnownFault:
+) -> ReportedFault:
     campaign, best = min(records, key=lambda pair: (pair[1].test is None, pair[1].size))
     first, record = records[0]
     counts = {number: record.count for number, record in records}
-    fault = KnownFault(best, campaign, counts, (first, record.first_trial))
+    fault = ReportedFault(best, campaign, counts, (first, record.first_trial))
     if not reductions:
         return fault
     # The same choice as that of `swarmtest replay FAULT`: the smallest, and the newest of equals.
@@ -143,7 +142,7 @@ def load_subject(store: Store, campaign: int) -> tuple[Any, str]:
         return None, str(error)
 
 
-def fault_views(study: Study, faults: Iterable[KnownFault], subject: Any) -> list[FaultView]:
+def fault_views(study: Study, faults: Iterable[ReportedFault], subject: Any) -> list[FaultView]:
     """Return the faults with everything that a study knows about them."""
     varied = study.chances.vary
     targets = {target.name: target for target in study.faults}
@@ -154,7 +153,9 @@ def fault_views(study: Study, faults: Iterable[KnownFault], subject: Any) -> lis
     ]
 
 
-def _view(study: Study, fault: KnownFault, target: Target, subject: Any, varied: bool) -> FaultView:
+def _view(
+    study: Study, fault: ReportedFault, target: Target, subject: Any, varied: bool
+) -> FaultView:
     plot = interval_plot(study, target) if varied else None
     error_rate = 1 - study.confidence
     record = as_shown(fault.record, fault.reduction)
@@ -185,6 +186,6 @@ def _view(study: Study, fault: KnownFault, target: Target, subject: Any, varied:
     )
 
 
-def _code(record: FaultRecord, subject: Any) -> Code:
+def _code(record: FaultRecord, subject: Any) -> TestCode:
     lines = test_code(record.test, subject).rstrip().splitlines()
-    return Code("\n".join(lines[:_MAX_CODE_LINES]), max(len(lines) - _MAX_CODE_LINES, 0))
+    return TestCode("\n".join(lines[:_MAX_CODE_LINES]), max(len(lines) - _MAX_CODE_LINES, 0))

@@ -14,8 +14,9 @@ from matplotlib.figure import Figure as Drawing
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator, NullFormatter, PercentFormatter
 
-from swarmtest.analysis.cells import FIXED, INSUFFICIENT, IRRELEVANT, SUPPRESSOR, TRIGGER
-from swarmtest.ui.report.figures import Curves, HeatGroup, HeatMap, IntervalPlot, RoleShares
+from swarmtest.analysis.role_cells import FIXED, INSUFFICIENT, IRRELEVANT, SUPPRESSOR, TRIGGER
+from swarmtest.core.formatting import format_percent
+from swarmtest.ui.report.figures import DiscoveryPlot, HeatGroup, HeatMap, IntervalPlot, RoleShares
 from swarmtest.ui.terminal.text import elided, printable
 
 COLUMN = 3.33
@@ -102,13 +103,13 @@ def _shares(shares: RoleShares) -> Drawing:
     reach = max([0.05, *(max(s.trigger, s.suppressor) for s in shares.shares)]) * 1.05
     axes.set_xlim(-reach, reach)
     axes.xaxis.set_major_locator(MaxNLocator(5))
-    axes.xaxis.set_major_formatter(lambda value, _: f"{100 * abs(value):.3g}%")
+    axes.xaxis.set_major_formatter(lambda value, _: format_percent(abs(value), 1))
     axes.set_xlabel(f"suppressor  |  trigger, of {shares.targets:,} targets")
     return drawing
 
 
 @draw.register
-def _curves(curves: Curves) -> Drawing:
+def _curves(curves: DiscoveryPlot) -> Drawing:
     styles = {name: number % len(_COLOURS) for number, name in enumerate(curves.strategies)}
     drawing, axes = _axes(2.1 + 0.13 * len(styles))
     named: set[str] = set()

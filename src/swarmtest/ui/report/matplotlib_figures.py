@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from swarmtest.core.errors import UserError
 from swarmtest.ui.report.figures import Figure
-from swarmtest.ui.report.page import Page
+from swarmtest.ui.report.page import ReportPage
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -44,7 +44,7 @@ def require_matplotlib() -> None:
         raise UserError("--figures needs matplotlib: pip install 'swarmtest[figures]'")
 
 
-def write_figures(page: Page, directory: Path) -> list[Path]:
+def write_figures(page: ReportPage, directory: Path) -> list[Path]:
     """Write every figure in all formats with its data, and the tables that belong to no figure."""
     require_matplotlib()
     written: list[Path] = []

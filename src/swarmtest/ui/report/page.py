@@ -1,8 +1,8 @@
 """The report: its contents, gathered from a store, and its HTML.
 
-`make_page` gathers everything about some campaigns into a `Page`, and `report_html` renders that as
-one HTML file that needs nothing else: no network, no fonts, no libraries. The dashboard shares the
-templates (`environment`).
+`make_page` gathers everything about some campaigns into a `ReportPage`, and `report_html` renders
+it as one HTML file that needs nothing else: no network, no fonts, no libraries. The dashboard
+shares the templates (`environment`).
 """
 
 from __future__ import annotations
@@ -24,37 +24,44 @@ from swarmtest.analysis.discovery import discovery
 from swarmtest.compare.comparison import compare_campaigns
 from swarmtest.compare.views import conclusions
 from swarmtest.core.errors import UserError, version
-from swarmtest.growth.growth import Growth, growth
-from swarmtest.growth.verdict import verdict, words_for
+from swarmtest.core.formatting import duration, format_percent, plural, words_for
+from swarmtest.growth.growth import Growth, measure_growth
+from swarmtest.growth.verdict import verdict
 from swarmtest.roles.roles import RoleTable
 from swarmtest.roles.study import Study
 from swarmtest.roles.triage import triage
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord
-from swarmtest.ui.report.coverage import Coverage, coverage_of, script_data, targets_csv
+from swarmtest.ui.report.coverage import CoverageSection, coverage_of, script_data, targets_csv
 from swarmtest.ui.report.faults import (
     MOST_FAULTS,
     FaultView,
-    KnownFault,
+    ReportedFault,
     fault_views,
     known_faults,
     load_subject,
 )
-from swarmtest.ui.report.figures import Curves, Figure, HeatMap, RoleShares
+from swarmtest.ui.report.figures import (
+    DiscoveryPlot,
+    Figure,
+    HeatMap,
+    RoleShares,
+    configurations,
+    discovery_curves,
+    role_shares,
+)
 from swarmtest.ui.report.reproduce import confidence_words, run_command
-from swarmtest.ui.report.study_figures import configurations, discovery_curves, role_shares
 from swarmtest.ui.report.svg_figures import figure_svg
 from swarmtest.ui.report.tables import (
-    Cell,
-    Table,
+    HtmlCell,
+    HtmlTable,
     comparison_tables,
     growth_table,
     number_cell,
-    percent,
     percent_cell,
 )
 from swarmtest.ui.terminal.tables import command_text
-from swarmtest.ui.terminal.text import duration, printable, spans
+from swarmtest.ui.terminal.text import printable, spans
 
 # Templates.
 
@@ -76,7 +83,8 @@ def environment(*packages: str) -> Environment:
     )
     templates.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     templates.filters["svg"] = lambda figure: Markup(figure_svg(figure))
-    templates.filters["percent"] = percent
+    templates.filters["percent"] = lambda share: format_percent(share, 1)
+    templates.filters["plural"] = plural
     templates.filters["spans"] = spans
     templates.filters["kind_name"] = lambda kind: words_for(kind)[1]
     return templates
@@ -96,7 +104,7 @@ def asset(name: str) -> str:
 
 
 def totals_of(
-    study: Study, faults: Sequence[KnownFault], coverage: Coverage
+    study: Study, faults: Sequence[ReportedFault], coverage: CoverageSection
 ) -> tuple[tuple[str, str], ...]:
     """Return the numbers that a reader looks for first, each with its name."""
     evidence = study.evidence
@@ -104,7 +112,7 @@ def totals_of(
     totals = [
         ("tests", f"{evidence.n:,}"),
         ("distinct faults", f"{len(faults):,}"),
-        ("tests that fail", f"{failing:,} ({percent(failing / evidence.n)})"),
+        ("tests that fail", f"{failing:,} ({format_percent(failing / evidence.n, 1)})"),
         ("features", f"{len(evidence.features):,}"),
         ("CPU time of tests", duration(float(evidence.cpu_seconds.sum()))),
     ]
@@ -112,11 +120,11 @@ def totals_of(
         shares = [file.shares[kind] for file in coverage.listings if kind in file.shares]
         if shares:
             hit, total = (sum(part) for part in zip(*shares, strict=True))
-            totals.append((f"{kind} coverage", f"{percent(hit / total)} of {total:,}"))
+            totals.append((f"{kind} coverage", f"{format_percent(hit / total, 1)} of {total:,}"))
     return tuple(totals)
 
 
-def campaign_table(store: Store, records: Sequence[CampaignRecord]) -> Table:
+def campaign_table(store: Store, records: Sequence[CampaignRecord]) -> HtmlTable:
     """Return a table with a row per campaign."""
     rows = []
     for record in records:
@@ -125,53 +133,53 @@ def campaign_table(store: Store, records: Sequence[CampaignRecord]) -> Table:
         rows.append(
             (
                 number_cell(record.id),
-                Cell(created),
-                Cell(record.label, cls="name"),
-                Cell(str(record.seed), float(record.seed)),
-                Cell(record.status),
+                HtmlCell(created),
+                HtmlCell(record.label, cls="name"),
+                HtmlCell(str(record.seed), float(record.seed)),
+                HtmlCell(record.status),
                 number_cell(summary["trials"]),
                 number_cell(summary["failed"]),
                 number_cell(summary["invalid"]),
                 number_cell(summary["steps"]),
-                Cell(duration(summary["cpu_ns"] / 1e9), summary["cpu_ns"]),
-                Cell(str(record.options.get("python", "?"))),
+                HtmlCell(duration(summary["cpu_ns"] / 1e9), summary["cpu_ns"]),
+                HtmlCell(str(record.options.get("python", "?"))),
             )
         )
     head = ("campaign", "begun", "strategy", "seed", "status", "tests", "failed", "invalid")
-    return Table("Campaigns", (*head, "steps", "CPU in tests", "Python"), tuple(rows))
+    return HtmlTable("Campaigns", (*head, "steps", "CPU in tests", "Python"), tuple(rows))
 
 
-def fault_table(faults: Sequence[KnownFault], study: Study) -> Table:
+def fault_table(faults: Sequence[ReportedFault], study: Study) -> HtmlTable:
     """Return a table with a row per fault."""
     tests = study.evidence.n
     rows = [
         (
-            Cell(
+            HtmlCell(
                 fault.record.id,
                 cls="name",
                 link=f"#fault-{fault.record.id}" if position < MOST_FAULTS else "",
             ),
-            Cell(fault.record.kind),
+            HtmlCell(fault.record.kind),
             number_cell(fault.count),
             percent_cell(fault.count / tests),
             number_cell(fault.size),
-            Cell("{}#{}".format(*fault.first)),
-            Cell(", ".join(f"{number}: {count:,}" for number, count in fault.counts.items())),
-            Cell(fault.record.signature, cls="wide"),
+            HtmlCell("{}#{}".format(*fault.first)),
+            HtmlCell(", ".join(f"{number}: {count:,}" for number, count in fault.counts.items())),
+            HtmlCell(fault.record.signature, cls="wide"),
         )
         for position, fault in enumerate(faults)
     ]
     unlisted = len(faults) - MOST_FAULTS
-    note = f"The {unlisted} rarest are told of in this table only." if unlisted > 0 else ""
+    note = f"The {unlisted} rarest are only in this table." if unlisted > 0 else ""
     head = ("fault", "kind", "tests", "share", "smallest, steps", "first test", "by campaign")
-    return Table("Faults, the most frequent first", (*head, "signature"), tuple(rows), note)
+    return HtmlTable("Faults, the most frequent first", (*head, "signature"), tuple(rows), note)
 
 
 # The report.
 
 
 @dataclass(frozen=True)
-class Outlook:
+class StrategyAdvice:
     """Advice from the growth of one strategy's campaigns."""
 
     strategy: str
@@ -182,47 +190,47 @@ class Outlook:
 
 
 @dataclass(frozen=True)
-class Comparing:
+class ComparisonSection:
     """A comparison of strategies, or the reason why there is none."""
 
     conclusions: tuple[str, ...]
     """How each strategy differs from the baseline, in words."""
-    tables: tuple[Table, ...]
+    tables: tuple[HtmlTable, ...]
     notes: tuple[str, ...]
     refusal: str
     command: str
 
 
 @dataclass(frozen=True)
-class Page:
+class ReportPage:
     """The contents of a report."""
 
     title: str
     records: tuple[CampaignRecord, ...]
     study: Study
     totals: tuple[tuple[str, str], ...]
-    campaigns: Table
+    campaigns: HtmlTable
     runs: tuple[str, ...]
     """Commands that run the campaigns again."""
     command: str
     """The command that makes this report again."""
-    made: str
+    written: str
     notes: tuple[str, ...]
     """What a reader should know about the data."""
-    outlooks: tuple[Outlook, ...]
-    growth: Table
+    outlooks: tuple[StrategyAdvice, ...]
+    growth: HtmlTable
     no_variation: str
-    fault_table: Table
+    fault_table: HtmlTable
     faults: tuple[FaultView, ...]
     relations: tuple[str, ...]
     """Sentences about faults that may be one bug."""
     no_subject: str
     shares: tuple[RoleShares, ...]
-    curves: tuple[tuple[Curves, ...], ...]
+    curves: tuple[tuple[DiscoveryPlot, ...], ...]
     """For each kind of target, a curve by tests and a curve by CPU time."""
-    comparing: Comparing | None
+    comparing: ComparisonSection | None
     heat: HeatMap
-    coverage: Coverage
+    coverage: CoverageSection
     tables: dict[str, RoleTable]
     """The roles, by kind of target."""
 
@@ -241,7 +249,7 @@ class Page:
 
     def data(self) -> dict[str, str]:
         """Return the tables that belong to no figure as CSV, by name."""
-        tests = int(self.study.evidence.known.sum())
+        tests = int(self.study.evidence.hits_known.sum())
         return {
             f"targets-{kind}": targets_csv(
                 table, self.study.evidence.n if kind == "fault" else tests
@@ -252,7 +260,7 @@ class Page:
 
 def make_page(
     store: Store, campaigns: Sequence[int], confidence: float = 0.95, title: str = ""
-) -> Page:
+) -> ReportPage:
     """Gather everything about campaigns of one subject."""
     campaigns = list(dict.fromkeys(campaigns))
     study = Study(store, campaigns, confidence)
@@ -265,7 +273,7 @@ def make_page(
     outlooks = _outlooks(store, records)
     curves = discovery_curves([discovery(store, campaign) for campaign in campaigns])
     numbers = " ".join(map(str, campaigns))
-    return Page(
+    return ReportPage(
         title=title or f"{records[0].subject}: swarm testing report",
         records=records,
         study=study,
@@ -273,7 +281,7 @@ def make_page(
         campaigns=campaign_table(store, records),
         runs=tuple(filter(None, (run_command(r, store.summary(r.id)["trials"]) for r in records))),
         command=command_text(f"report {numbers}{confidence_words(confidence)}", store.url),
-        made=_signature(),
+        written=_signature(),
         notes=study.notes,
         outlooks=tuple(outlooks),
         growth=growth_table([outlook.growth for outlook in outlooks if outlook.growth]),
@@ -306,23 +314,23 @@ def _no_variation(study: Study) -> str:
     return ""
 
 
-def _outlooks(store: Store, records: Sequence[CampaignRecord]) -> list[Outlook]:
+def _outlooks(store: Store, records: Sequence[CampaignRecord]) -> list[StrategyAdvice]:
     outlooks = []
     for strategy in dict.fromkeys(record.label for record in records):
         numbers = [record.id for record in records if record.label == strategy]
         command = command_text(f"growth {' '.join(map(str, numbers))}", store.url)
         try:
-            estimate = growth(store, numbers)
+            estimate = measure_growth(store, numbers)
         except UserError as error:
-            outlooks.append(Outlook(strategy, str(error), None, command))
+            outlooks.append(StrategyAdvice(strategy, str(error), None, command))
         else:
-            outlooks.append(Outlook(strategy, str(verdict(estimate)), estimate, command))
+            outlooks.append(StrategyAdvice(strategy, str(verdict(estimate)), estimate, command))
     return outlooks
 
 
 def _comparing(
     store: Store, records: Sequence[CampaignRecord], confidence: float
-) -> Comparing | None:
+) -> ComparisonSection | None:
     if len({record.strategy for record in records}) < 2:
         return None
     numbers = [record.id for record in records]
@@ -331,9 +339,9 @@ def _comparing(
     try:
         comparison = compare_campaigns(store, numbers, confidence=confidence)
     except UserError as error:
-        return Comparing((), (), (), str(error), command)
+        return ComparisonSection((), (), (), str(error), command)
     tables = tuple(comparison_tables(comparison))
-    return Comparing(tuple(conclusions(comparison)), tables, comparison.notes, "", command)
+    return ComparisonSection(tuple(conclusions(comparison)), tables, comparison.notes, "", command)
 
 
 # HTML.
@@ -342,7 +350,7 @@ _MAX_OPEN_LINES = 400
 """Source listings are expanded from the start if they have at most this many lines together."""
 
 
-def report_html(page: Page) -> str:
+def report_html(page: ReportPage) -> str:
     """Return the report as one HTML file."""
     script = Markup(asset("report.js"))  # safe: it is a file of this package and contains no data
     lines = sum(len(file.lines) for file in page.coverage.listings)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from swarmtest.analysis.cells import INSUFFICIENT, SUPPRESSOR, TRIGGER
+from swarmtest.analysis.role_cells import INSUFFICIENT, SUPPRESSOR, TRIGGER
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import p_value, percent_interval, plural
 from swarmtest.search.exploration import Exploration, best_sequence, random_sequence, visit_of
 from swarmtest.search.export import collapsed
 from swarmtest.search.pictures import collapsed_svg, growth_svg
@@ -18,9 +19,9 @@ from swarmtest.store.interface import Store
 from swarmtest.store.records import FaultRecord
 from swarmtest.ui.report.page import asset, environment
 from swarmtest.ui.report.reproduce import run_command
-from swarmtest.ui.report.tables import Cell, Table, number_cell, percent_cell
-from swarmtest.ui.terminal.tables import command_text, plural
-from swarmtest.ui.terminal.text import kind_and_signature, p_value, short_percent
+from swarmtest.ui.report.tables import HtmlCell, HtmlTable, number_cell, percent_cell
+from swarmtest.ui.terminal.tables import command_text
+from swarmtest.ui.terminal.text import kind_and_signature
 
 _MAX_STEPS = 40
 
@@ -34,10 +35,10 @@ class SearchPage:
     totals: tuple[tuple[str, str], ...]
     pictures: tuple[tuple[str, Markup], ...]
     """For each picture, what it shows and its drawing."""
-    correlations: tuple[Table, ...]
-    sequence: Table | None
-    faults: Table
-    roles: tuple[Table, ...]
+    correlations: tuple[HtmlTable, ...]
+    sequence: HtmlTable | None
+    faults: HtmlTable
+    roles: tuple[HtmlTable, ...]
     commands: tuple[str, ...]
 
 
@@ -45,7 +46,9 @@ def are_searches(store: Store, campaigns: Sequence[int]) -> bool:
     """Return whether campaigns are searches; raise `UserError` if only some of them are."""
     searches = [campaign for campaign in campaigns if "search" in store.campaign(campaign).options]
     if searches and len(searches) < len(campaigns):
-        raise UserError(f"campaign {searches[0]} is a search, others are not: report them apart")
+        raise UserError(
+            f"campaign {searches[0]} is a search, others are not: write separate reports"
+        )
     return bool(searches)
 
 
@@ -116,7 +119,7 @@ def _pictures(
             (f"best sequence ({len(best)} points)", exploration.growth(best)),
             (f"random sequence ({len(chance)} points)", exploration.growth(chance)),
         ]
-        words = "What the best few points reach, run by run, and random ones"
+        words = "What the best points reach, run by run, and what random points reach"
         pictures.append((words, Markup(growth_svg(curves, words, "targets reached", alone=False))))
     return pictures
 
@@ -125,7 +128,7 @@ def _varies(correlation: Correlation) -> bool:
     return len({mean for _, mean in correlation.means}) > 1
 
 
-def _correlation_tables(all_correlations: Sequence[Correlation]) -> list[Table]:
+def _correlation_tables(all_correlations: Sequence[Correlation]) -> list[HtmlTable]:
     tables = []
     for measure in dict.fromkeys(
         correlation.measure for correlation in all_correlations if _varies(correlation)
@@ -136,27 +139,27 @@ def _correlation_tables(all_correlations: Sequence[Correlation]) -> list[Table]:
             if correlation.measure == measure
         )
         head = ("dimension", "explains", "rank", "p", "at its values")
-        note = "explains: share of the variance between points; p by shuffling, corrected"
-        tables.append(Table(f"What {measure} has to do with", head, rows, note))
+        note = "explains: share of the variance between points; p: permutation test, corrected"
+        tables.append(HtmlTable(f"What {measure} depends on", head, rows, note))
     return tables
 
 
-def _correlation_row(correlation: Correlation) -> tuple[Cell, ...]:
+def _correlation_row(correlation: Correlation) -> tuple[HtmlCell, ...]:
     means = ", ".join(
         f"{point_text({'': name})[1:]}: {format_number(mean)}" for name, mean in correlation.means
     )
     return (
-        Cell(correlation.dimension, cls="name"),
+        HtmlCell(correlation.dimension, cls="name"),
         percent_cell(correlation.explained),
-        Cell("-")
+        HtmlCell("-")
         if correlation.rank is None
         else number_cell(correlation.rank, f"{correlation.rank:+.2f}"),
         number_cell(correlation.adjusted, p_value(correlation.adjusted)),
-        Cell(means),
+        HtmlCell(means),
     )
 
 
-def _sequence(exploration: Exploration) -> Table | None:
+def _sequence(exploration: Exploration) -> HtmlTable | None:
     if not exploration.targets:
         return None
     sequence = best_sequence(exploration, _MAX_STEPS)
@@ -166,38 +169,36 @@ def _sequence(exploration: Exploration) -> Table | None:
             number_cell(step.new),
             number_cell(step.reached, f"{step.reached} of {sequence.total}"),
             number_cell(step.runs),
-            Cell(point_text(step.point.to_json())),
+            HtmlCell(point_text(step.point.to_json())),
         )
         for number, step in enumerate(sequence.steps, 1)
     )
     caption = "A few points that together reach most"
-    return Table(caption, ("", "new", "reached", "runs", "point"), rows)
+    return HtmlTable(caption, ("", "new", "reached", "runs", "point"), rows)
 
 
-def _fault_table(faults: Sequence[tuple[int, FaultRecord]]) -> Table:
+def _fault_table(faults: Sequence[tuple[int, FaultRecord]]) -> HtmlTable:
     rows = tuple(
         (
-            Cell(fault.id),
-            Cell(kind_and_signature(fault.kind, fault.signature), cls="name"),
+            HtmlCell(fault.id),
+            HtmlCell(kind_and_signature(fault.kind, fault.signature), cls="name"),
             number_cell(fault.count),
-            Cell(f"{campaign}#{fault.first_trial}"),
+            HtmlCell(f"{campaign}#{fault.first_trial}"),
         )
         for campaign, fault in faults
     )
-    return Table("Faults", ("fault", "what", "runs", "first"), rows)
+    return HtmlTable("Faults", ("fault", "signature", "runs", "first run"), rows)
 
 
-def _role_tables(all_roles: Sequence[ValueRole]) -> list[Table]:
+def _role_tables(all_roles: Sequence[ValueRole]) -> list[HtmlTable]:
     tables = []
     for target in dict.fromkeys(role.target for role in all_roles):
         roles = [role for role in all_roles if role.target == target]
         rows = tuple(
             (
-                Cell(f"{role.dimension}={point_text({'': role.value})[1:]}", cls="name"),
-                Cell(role.role, cls=role.role),
-                percent_cell(
-                    role.share, title=f"{short_percent(role.low)} to {short_percent(role.high)}"
-                ),
+                HtmlCell(f"{role.dimension}={point_text({'': role.value})[1:]}", cls="name"),
+                HtmlCell(role.role, cls=role.role),
+                percent_cell(role.share, title=percent_interval(role.low, role.high)),
                 percent_cell(role.base),
                 number_cell(role.adjusted, p_value(role.adjusted)),
             )
@@ -211,5 +212,5 @@ def _role_tables(all_roles: Sequence[ValueRole]) -> list[Table]:
             f"{plural(len(roles) - len(rows) - insufficient, 'value')}; insufficient data: "
             f"{plural(insufficient, 'value')}"
         )
-        tables.append(Table(target, head, rows, note))
+        tables.append(HtmlTable(target, head, rows, note))
     return tables

@@ -9,11 +9,12 @@ from collections import defaultdict
 from collections.abc import Sequence
 from itertools import groupby
 
-from swarmtest.analysis.cells import FIXED, INSUFFICIENT, IRRELEVANT, SUPPRESSOR, TRIGGER
+from swarmtest.analysis.role_cells import FIXED, INSUFFICIENT, IRRELEVANT, SUPPRESSOR, TRIGGER
+from swarmtest.core.formatting import duration, format_percent, p_value, percent_interval
 from swarmtest.roles.roles import FeatureRole
 from swarmtest.ui.report.figures import (
-    Curve,
-    Curves,
+    DiscoveryCurve,
+    DiscoveryPlot,
     Figure,
     HeatGroup,
     HeatMap,
@@ -22,7 +23,7 @@ from swarmtest.ui.report.figures import (
     RoleShares,
 )
 from swarmtest.ui.svg import Scale, element, line, mark, picture, text
-from swarmtest.ui.terminal.text import duration, elided, p_value, spans
+from swarmtest.ui.terminal.text import elided, spans
 
 # Any figure.
 
@@ -33,7 +34,7 @@ def figure_svg(figure: Figure) -> str:
         return intervals_svg(figure)
     if isinstance(figure, RoleShares):
         return shares_svg(figure)
-    if isinstance(figure, Curves):
+    if isinstance(figure, DiscoveryPlot):
         return curves_svg(figure)
     if isinstance(figure, HeatMap):
         return heat_map_svg(figure)
@@ -50,7 +51,7 @@ SHAPES = ("circle", "square", "up", "diamond", "down", "cross")
 STYLES = len(SHAPES)
 
 
-def curves_svg(curves: Curves) -> str:
+def curves_svg(curves: DiscoveryPlot) -> str:
     """Draw discovery curves as staircases over a logarithmic axis, with a legend below."""
     aheads = [curve.ahead for curve in curves.curves if curve.ahead]
     ends = [*(curve.effort[-1] for curve in curves.curves), *(ahead.effort for ahead in aheads)]
@@ -68,7 +69,7 @@ def curves_svg(curves: Curves) -> str:
     return picture(_WIDTH, height, curves.title, *parts, *rows)
 
 
-def _axes(curves: Curves, across: Scale, up: Scale) -> str:
+def _axes(curves: DiscoveryPlot, across: Scale, up: Scale) -> str:
     bottom = up.at(0)
     parts = []
     for tick in up.ticks():
@@ -88,7 +89,9 @@ def _axes(curves: Curves, across: Scale, up: Scale) -> str:
     return element("g", *parts)
 
 
-def _curve(curve: Curve, curves: Curves, across: Scale, up: Scale, style: int) -> str:
+def _curve(
+    curve: DiscoveryCurve, curves: DiscoveryPlot, across: Scale, up: Scale, style: int
+) -> str:
     points = [
         (across.at(effort), up.at(found))
         for effort, found in zip(curve.effort, curve.found, strict=True)
@@ -105,7 +108,7 @@ def _curve(curve: Curve, curves: Curves, across: Scale, up: Scale, style: int) -
     return element("g", element("path", d=path, cls=cls), *ahead, *marks, title=words)
 
 
-def _ahead(curve: Curve, across: Scale, up: Scale, start: tuple[float, float]) -> str:
+def _ahead(curve: DiscoveryCurve, across: Scale, up: Scale, start: tuple[float, float]) -> str:
     """Draw a wedge to where the curve is expected to go."""
     assert curve.ahead is not None
     ahead, x = curve.ahead, across.at(curve.ahead.effort)
@@ -133,7 +136,7 @@ def _marked_points(points: list[tuple[float, float]]) -> list[int]:
     return sorted({*chosen, len(points) - 1})
 
 
-def _legend(curves: Curves, styles: dict[str, int]) -> list[str]:
+def _legend(curves: DiscoveryPlot, styles: dict[str, int]) -> list[str]:
     rows = []
     for number, (strategy, style) in enumerate(styles.items()):
         y = _HEIGHT + _LEGEND_ROW * (number + 0.5) - 4
@@ -214,7 +217,8 @@ def _bars(heat: HeatMap, group: HeatGroup, y: float) -> str:
             "rect", x=x, y=y + _BARS - height, width=_CELL - 6, height=height, cls="share"
         )
         hover = element("rect", x=x - 3, y=y, width=_CELL, height=_BARS, cls="row")
-        words = f"{name}: enabled in {share:.1%} of {group.tests:,} tests ({group.label})"
+        enabled = format_percent(share, 1)
+        words = f"{name}: enabled in {enabled} of {group.tests:,} tests ({group.label})"
         parts.append(element("g", bar, hover, title=words))
     return element("g", *parts)
 
@@ -312,7 +316,7 @@ def _percent_axis(scale: Scale, bottom: float, shares: list[float]) -> str:
     for share in shares:
         x = scale.at(share)
         parts.append(line(x, _ROLE_TOP, x, bottom + 4, "grid"))
-        parts.append(text(x, bottom + 17, f"{abs(share):.0%}", "tick", "middle"))
+        parts.append(text(x, bottom + 17, format_percent(abs(share), 0), "tick", "middle"))
     return element("g", *parts)
 
 
@@ -357,8 +361,10 @@ def _numbers(role: FeatureRole) -> str:
     if role.role == FIXED:
         return ""
     return (
-        f"; in {role.share:.1%} of {role.hits:g} hits ({role.low:.1%} to {role.high:.1%}), "
-        f"by chance {role.base:.1%}; p {p_value(role.p_value)}, corrected {p_value(role.adjusted)}"
+        f"; in {format_percent(role.share, 1)} of {role.hits:g} hits "
+        f"({percent_interval(role.low, role.high, 1)}), "
+        f"by chance {format_percent(role.base, 1)}; p {p_value(role.p_value)}, "
+        f"corrected {p_value(role.adjusted)}"
     )
 
 
@@ -377,8 +383,8 @@ def shares_svg(shares: RoleShares) -> str:
             _bar(scale, y, -share.suppressor, "bar suppressor hollow"),
         ]
         words = (
-            f"{share.feature}: trigger of {share.trigger:.1%}, suppressor of "
-            f"{share.suppressor:.1%} of {share.targets:,} targets"
+            f"{share.feature}: trigger of {format_percent(share.trigger, 1)}, suppressor of "
+            f"{format_percent(share.suppressor, 1)} of {share.targets:,} targets"
         )
         row = element("rect", x=0, y=y - _ROW / 2, width=_SHARES_WIDTH, height=_ROW, cls="row")
         name = text(start, y + 4, elided(share.feature, _ROLE_NAME_LENGTH), "name", "end")
@@ -397,7 +403,7 @@ def _bar(scale: Scale, y: float, share: float, cls: str) -> str:
     label = text(
         ends[1] + 4 if share > 0 else ends[0] - 4,
         y + 4,
-        f"{abs(share):.0%}" if abs(share) >= 0.005 else "<1%",
+        format_percent(abs(share), 0),
         "tick",
         "start" if share > 0 else "end",
     )

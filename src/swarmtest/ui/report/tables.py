@@ -5,26 +5,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from swarmtest.analysis.cells import FIXED, INSUFFICIENT, SUPPRESSOR, TRIGGER
+from swarmtest.analysis.role_cells import FIXED, INSUFFICIENT, SUPPRESSOR, TRIGGER
 from swarmtest.compare.comparison import Comparison
 from swarmtest.compare.detection import ANY, Detection, Survival
-from swarmtest.compare.equal_effort import Cut, Difference, Reach
+from swarmtest.compare.equal_effort import Cut, Difference, FoundTargets
+from swarmtest.core.formatting import (
+    amount,
+    duration,
+    format_percent,
+    number,
+    p_value,
+    percent_interval,
+    plural,
+    with_interval,
+)
 from swarmtest.growth.growth import Growth, KindGrowth
 from swarmtest.growth.verdict import interval_text
 from swarmtest.roles.amounts import Amount
-from swarmtest.roles.roles import MARKS, Effect, Rate
+from swarmtest.roles.roles import MARKS, FeatureEffect, HittingRate
 from swarmtest.ui.report.figures import IntervalPlot
-from swarmtest.ui.terminal.tables import plural
-from swarmtest.ui.terminal.text import amount, duration, number, p_value, with_interval
 
 # Cells and tables.
 
 
 @dataclass(frozen=True)
-class Cell:
+class HtmlCell:
     """A cell of a table.
 
-    >>> Cell("12%", 0.12).text
+    >>> HtmlCell("12%", 0.12).text
     '12%'
     """
 
@@ -38,12 +46,12 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Table:
+class HtmlTable:
     """A table that a reader can sort."""
 
     caption: str
     head: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[HtmlCell, ...], ...]
     note: str = ""
 
     def is_number(self, column: int) -> bool:
@@ -51,30 +59,20 @@ class Table:
         return any(row[column].value is not None for row in self.rows)
 
 
-def number_cell(value: float, shown: str = "", title: str = "") -> Cell:
+def number_cell(value: float, shown: str = "", title: str = "") -> HtmlCell:
     """Return a cell with a number, shown with thousands separators by default."""
-    return Cell(shown or f"{value:,.0f}", value, title=title)
+    return HtmlCell(shown or f"{value:,.0f}", value, title=title)
 
 
-def percent_cell(value: float, title: str = "") -> Cell:
+def percent_cell(value: float, title: str = "") -> HtmlCell:
     """Return a cell with a share, shown as a percentage."""
-    return Cell(percent(value), value, title=title)
-
-
-def percent(value: float) -> str:
-    """Format a share with the digits that matter.
-
-    >>> percent(0.5), percent(0.00123), percent(0), percent(1)
-    ('50%', '0.12%', '0%', '100%')
-    """
-    shown = f"{100 * value:.1f}" if abs(value) >= 0.01 else f"{100 * value:.2g}"
-    return f"{shown.removesuffix('.0')}%"
+    return HtmlCell(format_percent(value, 1), value, title=title)
 
 
 # Roles and amounts.
 
 
-def role_table(plot: IntervalPlot, effects: Sequence[Effect]) -> Table:
+def role_table(plot: IntervalPlot, effects: Sequence[FeatureEffect]) -> HtmlTable:
     """Return the numbers of an interval plot, and each feature's effect on the hitting fraction."""
     by_name = {effect.feature: effect for effect in effects}
     rows = []
@@ -84,14 +82,14 @@ def role_table(plot: IntervalPlot, effects: Sequence[Effect]) -> Table:
         is_known = role.needed > 0
         rows.append(
             (
-                Cell(role.feature, cls="name"),
-                Cell(f"{MARKS[kind]} {plot.verdict(role)}", cls=css_class(kind)),
-                percent_cell(role.share) if is_known else Cell("-", -1.0),
-                Cell(f"{percent(role.low)} to {percent(role.high)}", role.low)
+                HtmlCell(role.feature, cls="name"),
+                HtmlCell(f"{MARKS[kind]} {plot.verdict(role)}", cls=css_class(kind)),
+                percent_cell(role.share) if is_known else HtmlCell("-", -1.0),
+                HtmlCell(f"{percent_interval(role.low, role.high, 1)}", role.low)
                 if is_known
-                else Cell("-", -1.0),
-                percent_cell(role.base) if is_known else Cell("-", -1.0),
-                Cell(p_value(role.adjusted) if is_known else "-", role.adjusted),
+                else HtmlCell("-", -1.0),
+                percent_cell(role.base) if is_known else HtmlCell("-", -1.0),
+                HtmlCell(p_value(role.adjusted) if is_known else "-", role.adjusted),
                 _rate(effect.with_it),
                 _rate(effect.without_it),
             )
@@ -100,24 +98,24 @@ def role_table(plot: IntervalPlot, effects: Sequence[Effect]) -> Table:
         "feature",
         "role",
         "in hits",
-        f"{plot.confidence * 100:g}% interval",
+        f"{format_percent(plot.confidence, 2)} interval",
         "by chance",
         "q",
         "hits with it",
         "hits without",
     )
     note = (
-        "In hits: of the tests that show it, how many contain the feature. q: p-value after "
-        "correction for all features and faults. Hits with it, without it: the share of tests "
-        "with the feature enabled, or not, that show the fault."
+        "In hits: the share of failing tests that contain the feature. q: p-value, corrected for "
+        "all features and faults. Hits with it, hits without: the share of tests that show the "
+        "fault, among tests with the feature enabled, or not."
     )
-    return Table("Roles: does enabling a feature matter?", head, tuple(rows), note)
+    return HtmlTable("Roles: does enabling a feature matter?", head, tuple(rows), note)
 
 
-def _rate(rate: Rate | None) -> Cell:
+def _rate(rate: HittingRate | None) -> HtmlCell:
     if rate is None:
-        return Cell("no test", -1.0)
-    return percent_cell(rate.value, f"{percent(rate.low)} to {percent(rate.high)}")
+        return HtmlCell("no test", -1.0)
+    return percent_cell(rate.value, percent_interval(rate.low, rate.high, 1))
 
 
 def css_class(kind: str) -> str:
@@ -129,19 +127,19 @@ def css_class(kind: str) -> str:
     return kind.replace(" before correction", " hollow").replace("insufficient data", "unsure")
 
 
-def amount_table(found: Sequence[Amount], rate: float) -> Table:
+def amount_table(amounts: Sequence[Amount], rate: float) -> HtmlTable:
     """Return a table of whether more or less of a feature matters, where it is enabled."""
-    return Table(
+    return HtmlTable(
         "Amounts: where a feature is enabled anyway, does it matter how much of it there is?",
         ("feature", "role", "of steps in hits", "in others", "a tenth more of it", "q"),
-        tuple(_amount_row(entry, rate) for entry in found),
-        "A tenth more of it: by how many percentage points the hitting fraction rises when a tenth "
-        "of the steps more is this feature, with its interval, among tests that agree on every "
-        "feature that has a role. q: p-value after correction for the number of features.",
+        tuple(_amount_row(entry, rate) for entry in amounts),
+        "A tenth more of it: by how many percentage points the share of failing tests rises if "
+        "a tenth more of the steps is this feature, with its interval, among tests that agree on "
+        "every feature that has a role. q: p-value, corrected for the number of features.",
     )
 
 
-def _amount_row(entry: Amount, rate: float) -> tuple[Cell, ...]:
+def _amount_row(entry: Amount, rate: float) -> tuple[HtmlCell, ...]:
     words = {TRIGGER: "more of it, more hits", SUPPRESSOR: "more of it, fewer hits"}
     is_sure = entry.role not in words or entry.is_discovery(rate)
     kind = entry.role if is_sure else f"{entry.role} before correction"
@@ -149,16 +147,16 @@ def _amount_row(entry: Amount, rate: float) -> tuple[Cell, ...]:
         f"{MARKS[kind]} {words.get(entry.role, entry.role)}{'' if is_sure else ' (uncorrected)'}"
     )
     if entry.role == INSUFFICIENT:
-        shown += f" ({entry.hits:,} hits and {entry.others:,} others are alike)"
+        shown += f" ({entry.hits:,} hits and {entry.others:,} others are comparable)"
     is_known = entry.role not in (INSUFFICIENT, FIXED)
     interval = f"{100 * entry.effect:+.1f} ({100 * entry.low:+.1f} to {100 * entry.high:+.1f})"
     return (
-        Cell(entry.feature, cls="name"),
-        Cell(shown, cls=css_class(kind)),
+        HtmlCell(entry.feature, cls="name"),
+        HtmlCell(shown, cls=css_class(kind)),
         percent_cell(entry.share_in_hits),
         percent_cell(entry.share_in_others),
-        Cell(interval if is_known else "-", entry.effect),
-        Cell(p_value(entry.adjusted) if is_known else "-", entry.adjusted),
+        HtmlCell(interval if is_known else "-", entry.effect),
+        HtmlCell(p_value(entry.adjusted) if is_known else "-", entry.adjusted),
     )
 
 
@@ -167,13 +165,13 @@ def _amount_row(entry: Amount, rate: float) -> tuple[Cell, ...]:
 _MAX_FAULTS = 40
 
 
-def comparison_tables(comparison: Comparison) -> list[Table]:
+def comparison_tables(comparison: Comparison) -> list[HtmlTable]:
     """Return the tables of a comparison: what was found with equal effort, and how soon."""
     cuts = [_cut(cut, comparison) for cut in (comparison.equal_tests, comparison.equal_cpu)]
     return [*cuts, *([_detections(comparison)] if comparison.detections else [])]
 
 
-def _cut(cut: Cut, comparison: Comparison) -> Table:
+def _cut(cut: Cut, comparison: Comparison) -> HtmlTable:
     unit = "tests" if cut.unit == "tests" else "CPU time"
     differences = {
         (difference.strategy, difference.kind): difference for difference in cut.differences
@@ -188,7 +186,7 @@ def _cut(cut: Cut, comparison: Comparison) -> Table:
         f"{'test' if effort.tests == 1 else 'tests'} and {duration(effort.cpu_seconds)} of CPU"
         for effort in cut.efforts
     )
-    return Table(
+    return HtmlTable(
         f"At equal {unit}: the first {amount(cut.limit, cut.unit)} of each run",
         (
             "kind",
@@ -208,24 +206,31 @@ def _cut(cut: Cut, comparison: Comparison) -> Table:
     )
 
 
-def _reach(reach: Reach, difference: Difference | None, allowed: float) -> tuple[Cell, ...]:
+def _reach(
+    reach: FoundTargets, difference: Difference | None, allowed: float
+) -> tuple[HtmlCell, ...]:
     cells = (
-        Cell(reach.kind),
-        Cell(reach.strategy, cls="name"),
-        Cell(with_interval(reach.per_run), reach.per_run.value),
+        HtmlCell(reach.kind),
+        HtmlCell(reach.strategy, cls="name"),
+        HtmlCell(with_interval(reach.per_run), reach.per_run.value),
         number_cell(reach.in_any_run),
         number_cell(reach.only_here),
         number_cell(reach.everywhere),
     )
     if difference is None:
-        return (*cells, Cell("baseline", 0.0), *(Cell("-", 2.0) for _ in range(3)), Cell("-"))
+        return (
+            *cells,
+            HtmlCell("baseline", 0.0),
+            *(HtmlCell("-", 2.0) for _ in range(3)),
+            HtmlCell("-"),
+        )
     effect = difference.effect
     return (
         *cells,
-        Cell(with_interval(difference.more, sign="+"), difference.more.value),
-        Cell(f"{effect.a12:.2f} {effect.word}", effect.a12) if effect else Cell("-", 2.0),
-        *(Cell(p_value(p), 2.0 if p is None else p) for p in (difference.p, difference.q)),
-        Cell(_result(difference, allowed)),
+        HtmlCell(with_interval(difference.more, sign="+"), difference.more.value),
+        HtmlCell(f"{effect.a12:.2f} {effect.word}", effect.a12) if effect else HtmlCell("-", 2.0),
+        *(HtmlCell(p_value(p), 2.0 if p is None else p) for p in (difference.p, difference.q)),
+        HtmlCell(_result(difference, allowed)),
     )
 
 
@@ -237,25 +242,25 @@ def _result(difference: Difference, allowed: float) -> str:
     return "more" if difference.more.value > 0 else "fewer"
 
 
-def _detections(comparison: Comparison) -> Table:
+def _detections(comparison: Comparison) -> HtmlTable:
     signatures = {fault.id: fault.signature for fault in comparison.faults}
     shown = {ANY, *list(signatures)[:_MAX_FAULTS]}
     rows = [
         (
-            Cell(
+            HtmlCell(
                 detection.fault,
                 cls="name",
                 title=signatures.get(detection.fault, "the first of all"),
             ),
-            Cell(detection.strategy, cls="name"),
-            Cell(f"{detection.tests.survival.found} of {detection.tests.survival.runs}"),
+            HtmlCell(detection.strategy, cls="name"),
+            HtmlCell(f"{detection.tests.survival.found} of {detection.tests.survival.runs}"),
             _median(detection.tests.survival, "tests"),
-            Cell(
+            HtmlCell(
                 f"{detection.cpu_seconds.survival.found} of {detection.cpu_seconds.survival.runs}"
             ),
             _median(detection.cpu_seconds.survival, "cpu_seconds"),
             number_cell(detection.hits, number(detection.hits)),
-            *(Cell(p_value(p), 2.0 if p is None else p) for p in _p_values(detection)),
+            *(HtmlCell(p_value(p), 2.0 if p is None else p) for p in _p_values(detection)),
         )
         for detection in comparison.detections
         if detection.fault in shown
@@ -264,54 +269,54 @@ def _detections(comparison: Comparison) -> Table:
     within = amount(comparison.equal_cpu.limit, "cpu_seconds")
     note = (
         "A run that never found it counts as waiting longer (Kaplan-Meier, log-rank). CPU time: "
-        f"only the first {within} of each run, for the shortest has no more."
+        f"only the first {within} of each run, because the shortest run has no more."
     )
     if unlisted > 0:
-        note += f" {unlisted} rarer faults are left out."
+        note += f" {unlisted} rarer faults are not shown."
     medians = ("found in", "median tests", f"within {within} of CPU", "median CPU time")
     head = ("fault", "strategy", *medians, "hits per run", "p (tests)", "q", "p (CPU)", "q")
-    return Table("To the first detection", head, tuple(rows), note)
+    return HtmlTable("To the first detection", head, tuple(rows), note)
 
 
 def _p_values(detection: Detection) -> tuple[float | None, ...]:
     return detection.tests.p, detection.tests.q, detection.cpu_seconds.p, detection.cpu_seconds.q
 
 
-def _median(survival: Survival, unit: str) -> Cell:
+def _median(survival: Survival, unit: str) -> HtmlCell:
     if survival.median is None:
-        return Cell(f"over {amount(survival.longest, unit)}", 1e300)
-    return Cell(amount(survival.median, unit), survival.median)
+        return HtmlCell(f"over {amount(survival.longest, unit)}", 1e300)
+    return HtmlCell(amount(survival.median, unit), survival.median)
 
 
-def growth_table(found: Sequence[Growth]) -> Table:
+def growth_table(growths: Sequence[Growth]) -> HtmlTable:
     """Return a row per strategy and kind: what was found, and what as many tests would add."""
     rows = [
-        (Cell(entry.strategy, cls="name"), number_cell(entry.tests), *_growth_row(kind))
-        for entry in found
+        (HtmlCell(entry.strategy, cls="name"), number_cell(entry.tests), *_growth_row(kind))
+        for entry in growths
         for kind in entry.kinds
     ]
     head = ("strategy", "tests", "kind", "found", "by 1 test", "by 2 tests", "in as many more")
-    return Table(
+    return HtmlTable(
         "Growth",
         (*head, "unseen, at least"),
         tuple(rows),
-        "By 1 test: targets that a single test reached. In as many more: what as many tests again "
-        "would find, by Good-Turing extrapolation with its interval; unseen: Chao2's lower bound.",
+        "By 1 test: targets that exactly one test reached. In as many more: what the same number "
+        "of further tests would add (Good-Turing), with its interval. Unseen: Chao2's lower bound.",
     )
 
 
-def _growth_row(kind: KindGrowth) -> tuple[Cell, ...]:
+def _growth_row(kind: KindGrowth) -> tuple[HtmlCell, ...]:
     seen = kind.seen
     reached = f"{seen.found:,}"
     if kind.unreached is not None:
         reached += f" of {seen.found + kind.unreached:,}"
     return (
-        Cell(kind.kind),
-        Cell(reached, seen.found),
+        HtmlCell(kind.kind),
+        HtmlCell(reached, seen.found),
         number_cell(seen.once),
         number_cell(seen.twice),
         *(
-            Cell(
+            HtmlCell(
                 f"{estimate.value:.3g}"
                 + (f" ({interval_text(estimate)})" if estimate.high else ""),
                 estimate.value,

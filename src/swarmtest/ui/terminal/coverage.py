@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from swarmtest.core.errors import UserError, did_you_mean
+from swarmtest.core.formatting import format_percent
 from swarmtest.core.targets import Source, Target, unpack_hits
 from swarmtest.coverage.kinds import CONCURRENT_KINDS, KINDS, WITH_PROBES
 from swarmtest.coverage.scope import is_as_it_was, place_of
@@ -88,13 +89,13 @@ def nothing_watched(record: CampaignRecord) -> str:
     asked = record.options.get("coverage")
     if "search" in record.options:
         return (
-            f"campaign {record.id} is a search whose tests name no files; what they reached: "
+            f"campaign {record.id} is a search whose tests report no files; what they reached: "
             f"`swarmtest coverage {record.id} --targets`"
         )
     if not asked:
         race = record.subject.startswith("race ")
         kinds = "pair,sync,shared` (or line, ...)" if race else "line` (or branch, path, ...)"
-        return f"campaign {record.id} collected no coverage: run it with `--coverage {kinds}"
+        return f"campaign {record.id} measured no coverage: run it with `--coverage {kinds}"
     cover = " ".join(f"--cover {name}" for name in asked.get("cover", ()))
     why = (
         f"the subject imported nothing that {cover} names"
@@ -108,7 +109,7 @@ def nothing_watched(record: CampaignRecord) -> str:
 def coverage_lines(tally: Tally, command: str) -> list[str]:
     """Return the summary of a run with coverage: ``coverage: line 40 of 52 (77%)``, and more."""
     if not tally.catalogue.targets:
-        return ["coverage: nothing was watched"]
+        return ["coverage: nothing was measured"]
     missing = [f"  {line}" for line in tally.missing_lines()]
     return [f"coverage: {tally.summary()}", *missing, f"  by file: {command}"]
 
@@ -133,7 +134,7 @@ def coverage_table(tally: Tally, width: int = 0) -> str:
 def _share(kind: str, hit: int, total: int) -> str:
     if kind not in WITH_PROBES:
         return f"{hit}"
-    return f"{hit} of {total} ({hit / total:.0%})" if total else "-"
+    return f"{hit} of {total} ({format_percent(hit / total, 0)})" if total else "-"
 
 
 def _missed_lines(tally: Tally, file: str) -> list[int]:
@@ -159,11 +160,11 @@ def find_source(store: Store, campaign: int, file: str) -> Source:
         return matches[0]
     if matches:
         raise UserError(
-            f"{file} is one of {', '.join(source.path for source in matches)}: say which"
+            f"{file} is one of {', '.join(source.path for source in matches)}: give its path"
         )
     watched = ", ".join(sources) or "none"
     raise UserError(
-        f"campaign {campaign} watched no file {file!r}{did_you_mean(file, sources)}; "
+        f"campaign {campaign} measured no file {file!r}{did_you_mean(file, sources)}; "
         f"it watched: {watched}"
     )
 
@@ -171,7 +172,7 @@ def find_source(store: Store, campaign: int, file: str) -> Source:
 def annotated_source(source: Source, tally: Tally) -> str:
     """Return a file as it was tested, with the number of tests that reached each line."""
     if not source.text:
-        raise UserError(f"{source.path} was watched without its source")
+        raise UserError(f"{source.path} was measured without its source")
     counts: dict[int, str] = {}
     for number, target in enumerate(tally.catalogue.targets):
         if target.kind == "line" and target.file == source.path:
@@ -232,6 +233,6 @@ def _natural_order(target: Target) -> tuple[Any, ...]:
 
 def _target_row(tally: Tally, number: int, target: Target, tests: int) -> tuple[str, ...]:
     count = tally.counts[number]
-    share = f"{count / tests:.1%}" if count and tests else ""
+    share = format_percent(count / tests, 1) if count and tests else ""
     shown = f"{count:,}" if count else _by_import(tally, number)
     return (str(target), shown, share, target.function, target.detail)

@@ -32,7 +32,7 @@ class ProgressView(Protocol):
         """Stop showing progress; called when the campaign ends, and when its faults are reduced."""
 
 
-class Quiet:
+class QuietView:
     """A view that shows nothing."""
 
     def update(self, progress: Progress, new_faults: list[FaultRecord]) -> None:
@@ -219,7 +219,7 @@ def view_for(
     if as_json:
         return JsonLines(sys.stdout)
     if quiet:
-        return Quiet()
+        return QuietView()
     if sys.stdout.isatty() and workers != 0:
         from rich.console import Console
 

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from swarmtest.campaign.reduced_faults import FaultReductionProgress, FaultReductions
+from swarmtest.core.formatting import plural
 from swarmtest.store.records import FaultRecord, ReductionRecord
-from swarmtest.ui.terminal.tables import command_text, plural
+from swarmtest.ui.terminal.tables import command_text
 from swarmtest.ui.terminal.text import one_line
 
 
@@ -56,44 +57,44 @@ def reduction_line(
         return ""
     runs = plural(reduction.runs, "run")
     if reduction.test is None:
-        return f"did not show again in {runs}: flaky?"
+        return f"the fault did not show again in {runs}: flaky?"
     if not is_smaller(reduction, fault):
-        return (
-            f"shorter than what a reduction left of {campaign}#{reduction.trial}: not reduced yet"
-        )
+        return f"not reduced yet: shorter than the reduced test {campaign}#{reduction.trial}"
     before, name = plural(reduction.before, part), f"{campaign}#{reduction.trial}"
     end = "nothing more can go" if reduction.complete else "more may go"
     if reduction.size < reduction.before:
         return f"reduced: from {before} ({name}) to {reduction.size:,}, in {runs}; {end}"
     if fault.test is not None and json.loads(reduction.test) != json.loads(fault.test):
         return f"reduced: {before} as in {name}, but simpler, in {runs}; {end}"
-    return f"none of its {before} can go ({runs})" if reduction.complete else f"as found; {end}"
+    if reduction.complete:
+        return f"the test has {before} and cannot be shortened ({runs})"
+    return f"as found; {end}"
 
 
-def reduction_notes(found: FaultReductions, store: str) -> list[str]:
+def reduction_notes(outcome: FaultReductions, store: str) -> list[str]:
     """Return what was not reduced, and why, for output that does not say it beside the faults."""
-    reasons = [f"fault {id} was not reduced: {one_line(why)}" for id, why in found.why.items()]
-    return [*reasons, *unfinished_notes(found, store)]
+    reasons = [f"fault {id} was not reduced: {one_line(why)}" for id, why in outcome.why.items()]
+    return [*reasons, *unfinished_notes(outcome, store)]
 
 
-def unfinished_notes(found: FaultReductions, store: str) -> list[str]:
+def unfinished_notes(outcome: FaultReductions, store: str) -> list[str]:
     """Return a line about faults that were not fully reduced, and what to do; none if all were.
 
     >>> unfinished_notes(FaultReductions(7, {}, untried=("4ee18053",)), ".swarmtest/swarmtest.db")
     ['1 fault was not reduced: the time was up; `swarmtest resume 7 --reduce-time 5m` goes on']
     """
     unfinished = sum(
-        1 for reduction in found.reductions.values() if reduction.test and not reduction.complete
+        1 for reduction in outcome.reductions.values() if reduction.test and not reduction.complete
     )
-    count = len(found.untried) or unfinished
+    count = len(outcome.untried) or unfinished
     if not count:
         return []
-    state = "not reduced" if found.untried else "not reduced as far as it goes"
+    state = "not reduced" if outcome.untried else "not reduced as far as it goes"
     what = f"{plural(count, 'fault')} {'was' if count == 1 else 'were'} {state}"
     why, more = "the time was up", " --reduce-time 5m"
-    if found.interrupted:
+    if outcome.interrupted:
         why, more = "interrupted", ""
-    command = command_text(f"resume {found.campaign}{more}", store)
+    command = command_text(f"resume {outcome.campaign}{more}", store)
     return [f"{what}: {why}; `{command}` goes on"]
 
 
@@ -114,10 +115,10 @@ def reduction_data(reduction: ReductionRecord) -> dict[str, Any]:
 
 
 def with_reasons(
-    why: Mapping[str, Sequence[str]], found: FaultReductions | None
+    why: Mapping[str, Sequence[str]], outcome: FaultReductions | None
 ) -> dict[str, list[str]]:
     """Return the lines about each fault, with the reason if it could not be reduced."""
     lines_by_fault = {fault: list(lines) for fault, lines in why.items()}
-    for fault, reason in (found.why if found else {}).items():
+    for fault, reason in (outcome.why if outcome else {}).items():
         lines_by_fault.setdefault(fault, []).append(f"not reduced: {one_line(reason)}")
     return lines_by_fault

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from swarmtest.core.configuration import Configuration
+from swarmtest.core.formatting import part_percent, plural
 from swarmtest.core.space import Space
 from swarmtest.store import DEFAULT_PATH
 from swarmtest.store.interface import Store
@@ -187,11 +188,11 @@ def feature_rows(store: Store, campaign: int) -> list[tuple[str, ...]]:
     return [
         (
             name,
-            _percent(allowed[i], tests),
-            _percent(contained[i], tests) if with_counts else "-",
+            part_percent(allowed[i], tests),
+            part_percent(contained[i], tests) if with_counts else "-",
             f"{times[i]:,}" if with_counts else "-",
-            _percent(failed_with[i], allowed[i]),
-            _percent(failed - failed_with[i], tests - allowed[i]),
+            part_percent(failed_with[i], allowed[i]),
+            part_percent(failed - failed_with[i], tests - allowed[i]),
         )
         for i, name in enumerate(space.feature_names)
     ]
@@ -264,27 +265,12 @@ def shortened(lines: list[str]) -> list[str]:
     return [*lines[:half], f"... {left_out} more lines ...", *lines[half + left_out :]]
 
 
-def plural(count: int, word: str) -> str:
-    """Return a count with its noun.
-
-    >>> plural(1, "test"), plural(1200, "test"), plural(2, "switch")
-    ('1 test', '1,200 tests', '2 switches')
-    """
-    ending = "es" if word.endswith("ch") else "s"
-    return f"{count:,} {word}{ending * (count != 1)}"
-
-
-def _percent(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.1f}%" if whole else "-"
-
-
 def wrapped(text: str, width: int = 0, indent: str = "") -> str:
     """Wrap a sentence into lines of at most `width` columns; 0 means no limit.
 
-    >>> print(wrapped("coin against default: more faults", 20, indent="  "))
-    coin against
-      default: more
-      faults
+    >>> print(wrapped("coin against all-on: more faults", 20, indent="  "))
+    coin against all-on:
+      more faults
     """
     if not width:
         return text

@@ -1,4 +1,4 @@
-"""Text for people: untrusted text made printable, long text made short, and numbers as text."""
+"""Text for people: untrusted text made printable, and long text made short."""
 
 from __future__ import annotations
 
@@ -7,10 +7,7 @@ import math
 import re
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from swarmtest.analysis.intervals import Estimate
+from typing import Any
 
 # Text that others wrote, and text that is too long.
 
@@ -75,7 +72,7 @@ def spans(numbers: Iterable[int]) -> str:
     return ", ".join(f"{p[0]}-{p[-1]}" if p[-1] > p[0] else f"{p[0]}" for p in parts)
 
 
-# Numbers, and rows of them.
+# Rows of a table.
 
 
 def grouped(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
@@ -85,73 +82,6 @@ def grouped(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
         ("" if row[0] == previous else row[0], *row[1:])
         for row, previous in zip(rows, first_cells, strict=False)
     ]
-
-
-def amount(value: float, unit: str) -> str:
-    """Format a number of tests or of CPU seconds.
-
-    >>> amount(1200, "tests"), amount(0.25, "cpu_seconds")
-    ('1,200', '250 ms')
-    """
-    if unit == "tests":
-        return number(value)
-    return duration(value)
-
-
-def duration(seconds: float) -> str:
-    """Format a duration in seconds, or in milliseconds below one second."""
-    if seconds >= 100:
-        return f"{seconds:,.0f} s"
-    if seconds >= 1:
-        return f"{seconds:.1f} s"
-    return f"{seconds * 1e3:.3g} ms"
-
-
-def number(value: float) -> str:
-    """Format a number with about three digits; whole numbers have no fraction."""
-    if value == int(value) or value >= 100:
-        return f"{value:,.0f}"
-    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
-
-
-def with_interval(estimate: Estimate, sign: str = "") -> str:
-    """Format a number with its interval; with "always" if all runs agree.
-
-    >>> from swarmtest.analysis.intervals import Estimate
-    >>> with_interval(Estimate(2.5, 2, 3)), with_interval(Estimate(2, 2, 2), sign="+")
-    ('2.50 [2, 3]', '+2 always')
-    """
-    value = f"{'+' if sign and estimate.value > 0 else ''}{_signed(estimate.value)}"
-    if estimate.low is None or estimate.high is None:
-        return value
-    if estimate.low == estimate.high:
-        return f"{value} always"
-    return f"{value} [{_signed(estimate.low)}, {_signed(estimate.high)}]"
-
-
-def _signed(value: float) -> str:
-    return f"-{number(-value)}" if value < 0 else number(value)
-
-
-def p_value(p: float | None) -> str:
-    """Format a p-value with the digits that matter.
-
-    >>> p_value(0.04321), p_value(0.00001), p_value(None)
-    ('0.043', '<0.0001', '-')
-    """
-    if p is None:
-        return "-"
-    return "<0.0001" if p < 0.0001 else f"{p:.4f}" if p < 0.01 else f"{p:.3f}"
-
-
-def short_percent(share: float) -> str:
-    """Format a share as a percentage with two digits that matter.
-
-    >>> short_percent(0.4039), short_percent(0.0591), short_percent(0.00112), short_percent(1.0)
-    ('40%', '5.9%', '0.11%', '100%')
-    """
-    digits = 0 if share >= 0.0995 or share == 0 else 1 if share >= 0.00995 else 2
-    return f"{share:.{digits}%}"
 
 
 def json_text(data: Any) -> str:

@@ -1,0 +1,485 @@
+"""The cells of a role table: counts for each target and feature, and what follows from them.
+
+Targets that the same tests hit share a row. The counts of 500,000 rows x 300 features take 600 MB,
+and everything that follows from them would take ten times as much. So that is computed for some
+rows at a time, and of the whole table only the roles are kept (a byte per cell), and the p-values
+of triggers and suppressors.
+
+A store keeps, for each test, the targets that it hit; statistics need, for each target, the tests
+that hit it. So hits are transposed, one block of tests at a time. A block has as many tests as have
+a fixed number of hits, whatever the number of targets, so counting over a campaign of any size
+needs no more memory than that.
+
+A feature that is alone in its test had to be there, since the empty test is never run. Such a hit
+says something about the feature only if the empty test would *not* have hit, which is known in two
+cases. A test whose guards let no step run is an empty test: if there were some and none hit, the
+target needs something. Or another feature alone never hit, although it is not a suppressor. If
+neither is known, tests of single features are left out. (In a space of three features they may be
+most of the hits; in one of twenty there are hardly any.)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from swarmtest.analysis.bit_counts import MOST_TESTS, Bits, Bools, Words, transpose
+from swarmtest.analysis.intervals import (
+    Floats,
+    adjusted_for,
+    binomial_p_value,
+    normal_quantile,
+    wilson_interval,
+)
+from swarmtest.analysis.propensities import Propensities
+from swarmtest.analysis.trial_columns import Evidence, hit_ids
+from swarmtest.store.interface import Store
+
+TRIGGER, SUPPRESSOR, IRRELEVANT = "trigger", "suppressor", "irrelevant"
+INSUFFICIENT, FIXED = "insufficient data", "no variation"
+ROLES = (IRRELEVANT, TRIGGER, SUPPRESSOR, INSUFFICIENT, FIXED)
+"""In the order of their codes in `RoleTable.codes`."""
+
+CELLS = 2_000_000
+"""How many cells are computed at a time."""
+
+Codes = npt.NDArray[np.int8]
+
+
+class RoleCells(NamedTuple):
+    """The counts of some rows, each an array of rows by features."""
+
+    informative: Floats
+    """Hits in which the feature was left to chance."""
+    containing: Floats
+    """Those of them that contain the feature."""
+    base: Floats
+    """The share that chance alone would give; NaN if the feature was never left to chance."""
+    alone: Bools
+    """Whether hits of tests with no other feature are counted in."""
+
+    def of(self, rows: Any) -> RoleCells:
+        """Return the cells of some rows."""
+        return RoleCells(*(array[rows] for array in self))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Return the numbers of rows and features."""
+        rows, features = self.base.shape
+        return rows, features
+
+    def interval(self, confidence: float) -> tuple[Floats, Floats]:
+        """Return Wilson's interval for each share."""
+        low, high = wilson_interval(self.containing, self.informative, confidence)
+        return np.asarray(low), np.asarray(high)
+
+    def codes(self, confidence: float) -> Codes:
+        """Return each role as an index into `ROLES`."""
+        low, high = self.interval(confidence)
+        odds = np.maximum(self.base, 1 - self.base) / np.minimum(self.base, 1 - self.base)
+        enough = self.informative > normal_quantile(confidence) ** 2 * odds
+        codes = np.where(enough, 0, ROLES.index(INSUFFICIENT)).astype(np.int8)
+        codes[low > self.base] = ROLES.index(TRIGGER)
+        codes[high < self.base] = ROLES.index(SUPPRESSOR)
+        codes[np.isnan(self.base)] = ROLES.index(FIXED)
+        return codes
+
+
+class RoleCellSource(Protocol):
+    """Cells that are computed when they are needed."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Return the numbers of rows and features."""
+
+    def of(self, rows: Any) -> RoleCells:
+        """Return the cells of some rows."""
+
+
+class RoleClaims(NamedTuple):
+    """The triggers and suppressors of a table: the only cells that can be discoveries."""
+
+    positions: npt.NDArray[np.int64]
+    """Positions of the cells, row by row, ascending."""
+    p_value: Floats
+    """Exact and two-sided."""
+    adjusted: Floats
+    """Corrected for all comparisons of the table (Benjamini and Hochberg)."""
+
+
+@dataclass(frozen=True)
+class RoleRows:
+    """The rows of a table with their roles."""
+
+    cells: RoleCellSource
+    targets: npt.NDArray[np.int64]
+    """How many targets share each row; each of them is a comparison."""
+    confidence: float
+
+    def parts(self) -> Iterator[slice]:
+        """Yield all rows, as many at a time as fit into memory."""
+        rows, features = self.cells.shape
+        step = max(CELLS // max(features, 1), 1)
+        for start in range(0, rows, step):
+            yield slice(start, min(start + step, rows))
+
+    @cached_property
+    def codes(self) -> Codes:
+        """Return each role as an index into `ROLES`."""
+        codes = np.empty(self.cells.shape, np.int8)
+        for part in self.parts():
+            codes[part] = self.cells.of(part).codes(self.confidence)
+        return codes
+
+    @cached_property
+    def claims(self) -> RoleClaims:
+        """Return the claims with their exact p-values.
+
+        Exact p-values cost more than everything before them, so only claims get them.
+        """
+        features = self.cells.shape[1]
+        parts, p_values = [np.empty(0, np.int64)], [np.empty(0)]
+        for part in self.parts():
+            codes = self.codes[part]
+            claimed = np.flatnonzero((codes == 1) | (codes == 2))
+            cells = self.cells.of(part)
+            counts = (cells.containing, cells.informative, cells.base)
+            p_values.append(_p_values(*(array.ravel()[claimed] for array in counts)))
+            parts.append(claimed + part.start * features)
+        positions, p_value = np.concatenate(parts), np.concatenate(p_values)
+        below = p_value < 1
+        adjusted = np.ones(len(positions))
+        adjusted[below] = adjusted_for(
+            p_value[below], self._comparisons(), self.targets[positions[below] // max(features, 1)]
+        )
+        return RoleClaims(positions, p_value, adjusted)
+
+    def discoveries(self, rate: float) -> Codes:
+        """Return `codes` with only the roles that survive the correction; others are irrelevant.
+
+        `rate` is the accepted share of false ones among them.
+        """
+        surviving = self.claims.positions[self.claims.adjusted <= rate]
+        codes = np.zeros(self.codes.shape, np.int8)
+        codes.ravel()[surviving] = self.codes.ravel()[surviving]
+        return codes
+
+    def spread(self, claims: Floats) -> Floats:
+        """Return values of the claims as rows by features, with 1 in all other cells."""
+        whole = np.ones(self.codes.shape)
+        whole.ravel()[self.claims.positions] = claims
+        return whole
+
+    def adjusted_of(self, row: int) -> Floats:
+        """Return the adjusted p-values of one row."""
+        features = self.cells.shape[1]
+        first, last = np.searchsorted(self.claims.positions, [row * features, (row + 1) * features])
+        values = np.ones(features)
+        values[self.claims.positions[first:last] - row * features] = self.claims.adjusted[
+            first:last
+        ]
+        return values
+
+    def _comparisons(self) -> int:
+        """Return the number of cells with variation, counted for each target."""
+        varying = (self.codes != ROLES.index(FIXED)).sum(axis=1)
+        return int(varying @ self.targets)
+
+
+def _p_values(containing: Floats, informative: Floats, base: Floats) -> Floats:
+    """Return p-values, computed once for cells with the same counts, of which there are many."""
+    counts = np.ascontiguousarray(np.stack([containing, informative, base], axis=1))
+    keys = counts.view(np.dtype((np.void, counts.itemsize * 3)))[:, 0]
+    _, first, position = np.unique(keys, return_index=True, return_inverse=True)
+    return binomial_p_value(*counts[first].T)[position.ravel()]
+
+
+# Hits by target.
+
+
+BLOCK_HITS = 16_000_000
+"""The usual number of hits in a block: some 200 MB while they are transposed."""
+_WORD = 64
+_FEW_CHANCES = 4
+"""A feature with at most this many different chances gets a column of bits for each."""
+_BY_CHANCE = 0.01
+"""How often a feature alone may look needed by chance."""
+_FEWEST_IDLE = 5
+"""How many tests without a step are enough to know what an empty test does."""
+Numbers = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class HitBlock:
+    """Which of the tests from `start` to `stop` hit each target."""
+
+    start: int
+    stop: int
+    starts: npt.NDArray[np.int64]
+    """Where the tests of each target start in `tests`, and where those of the last one end."""
+    tests: npt.NDArray[np.uint16]
+    """Test numbers within the block, ascending for each target."""
+
+    @property
+    def hits(self) -> npt.NDArray[np.int64]:
+        """Return how many tests hit each target."""
+        return np.diff(self.starts)
+
+    @property
+    def entry_targets(self) -> npt.NDArray[np.int64]:
+        """Return, for each of `tests`, the target that it hit."""
+        return np.repeat(np.arange(len(self.starts) - 1), self.hits)
+
+    def columns(self, chosen: npt.NDArray[np.intp] | None = None) -> Words:
+        """Return a row of bits for each target, or for some; bit i is the block's i-th test."""
+        if chosen is None:
+            chosen = np.arange(len(self.starts) - 1)
+        width = -(-(self.stop - self.start) // _WORD)
+        words = np.zeros((len(chosen), width), np.uint64)
+        for row, target in enumerate(chosen.tolist()):
+            tests = self.tests[self.starts[target] : self.starts[target + 1]]
+            hit = np.zeros(width * _WORD, np.uint8)
+            hit[tests] = 1
+            words[row] = np.packbits(hit, bitorder="little").view(np.uint64)
+        return words
+
+
+def hit_blocks(store: Store, evidence: Evidence, ids: Sequence[int]) -> Iterator[HitBlock]:
+    """Yield the tests of the evidence in blocks, with a column for each target id of the store."""
+    lookup = np.full(max(ids, default=0) + 1, -1, np.int32)
+    lookup[np.asarray(ids, np.int64)] = np.arange(len(ids), dtype=np.int32)
+    return transposed_blocks(_hit_rows(store, evidence, lookup), len(ids))
+
+
+def blocks_of_numbers(numbers: Numbers, targets: int) -> Iterator[HitBlock]:
+    """Yield blocks of tests that each hit one target, given by its number, or none (-1)."""
+    nothing = np.empty(0, np.int32)
+    return transposed_blocks(
+        (numbers[i : i + 1] if n >= 0 else nothing for i, n in enumerate(numbers)), targets
+    )
+
+
+def blocks_of_bools(hits: Bools) -> Iterator[HitBlock]:
+    """Yield blocks of tests whose hits are given as an array of tests by targets."""
+    rows = (np.flatnonzero(row).astype(np.int32) for row in hits)
+    return transposed_blocks(rows, hits.shape[1])
+
+
+def transposed_blocks(rows: Iterable[Numbers], targets: int) -> Iterator[HitBlock]:
+    """Yield blocks of tests, given the columns that each test hit."""
+    waiting: list[Numbers] = []
+    start = hits = 0
+    for row in rows:
+        waiting.append(row)
+        hits += len(row)
+        # Blocks consist of whole words of tests, so that their columns can be joined.
+        full = hits >= BLOCK_HITS or len(waiting) >= MOST_TESTS
+        if full and not len(waiting) % _WORD:
+            block = _block(start, waiting, targets)
+            yield block
+            start, hits, waiting = block.stop, 0, []
+    if waiting:
+        yield _block(start, waiting, targets)
+
+
+def _block(start: int, rows: list[Numbers], targets: int) -> HitBlock:
+    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+    columns = np.concatenate(rows)
+    stop = start + len(rows)
+    rows.clear()  # releases their memory before the hits are sorted
+    # To sort a hit counts as much work as to add 25 bits.
+    return HitBlock(start, stop, *transpose(columns, lengths, targets, 25 * len(columns)))
+
+
+def _hit_rows(store: Store, evidence: Evidence, lookup: Numbers) -> Iterator[Numbers]:
+    """Yield, for each test of the evidence, the columns that it hit."""
+    for number, campaign in enumerate(evidence.campaigns):
+        counted = evidence.trial[evidence.campaign == number]
+        at = 0
+        for trial in store.trials(campaign):
+            # A campaign that is still running may have more tests now.
+            if at == len(counted):
+                break
+            if trial.trial != counted[at]:
+                continue
+            at += 1
+            ids = hit_ids(trial)
+            columns = lookup[ids[: np.searchsorted(ids, len(lookup))]]
+            yield columns[columns >= 0]
+
+
+# Columns of features, and the cells that follow from them.
+
+
+@dataclass(frozen=True)
+class CountedColumns:
+    """Columns of tests, equal ones only once, and which feature has which column."""
+
+    bits: Bits
+    tests: npt.NDArray[np.int64]
+    """How many tests each column has."""
+    containing: list[int]
+    informative: list[int]
+    alone: list[int]
+    idle: int
+    """The column of the tests in which no step ran."""
+    alone_chance: Floats
+    expected: list[list[tuple[int, float]]]
+    """For each feature, the columns of tests with the same chance, and that chance."""
+
+    @property
+    def few(self) -> bool:
+        """Return whether chances are columns; otherwise there are too many different ones."""
+        return len(self.expected) == len(self.containing)
+
+    def expected_chances(
+        self, evidence: Evidence, chances: Propensities, tests: slice
+    ) -> npt.NDArray[np.float32]:
+        """Return, for some tests by features, the chance where it counts, and 0 elsewhere."""
+        enabled, values = evidence.enabled[tests], chances.values[tests]
+        single = enabled & (enabled.sum(axis=1) == 1)[:, None]
+        values[single | np.isnan(values)] = 0
+        return values
+
+
+def counted_columns(evidence: Evidence, chances: Propensities) -> CountedColumns:
+    """Return all columns, feature by feature.
+
+    Most features share their `informative` column.
+    """
+    containing, informative, lonely = [], [], []
+    expected: list[list[tuple[int, float]]] = []
+    alone_chance = np.zeros(len(evidence.features))
+    one_only = evidence.enabled.sizes() == 1
+    columns = _DistinctColumns(evidence.n)
+    for i in range(len(evidence.features)):
+        inside, chance = evidence.enabled[:, i], chances.values[:, i]
+        known = ~np.isnan(chance)
+        single = inside & one_only & known
+        with_others = known & ~single
+        containing.append(columns.number_of(inside & with_others))
+        informative.append(columns.number_of(with_others))
+        lonely.append(columns.number_of(single))
+        alone_chance[i] = chance[single].sum(dtype=float) / max(int(single.sum()), 1)
+        if len(expected) == i:
+            different = _distinct_values(chance[with_others])
+            if len(different) <= _FEW_CHANCES:
+                same = [
+                    (columns.number_of((chance == v) & with_others), float(v)) for v in different
+                ]
+                expected.append(same)
+    idle = columns.number_of(evidence.steps == 0)
+    return CountedColumns(
+        columns.bits(),
+        np.array(columns.tests),
+        containing,
+        informative,
+        lonely,
+        idle,
+        alone_chance,
+        expected,
+    )
+
+
+def _distinct_values(chances: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Return the distinct values; usually there is only one."""
+    if len(chances) and chances.min() == chances.max():
+        return chances[:1]
+    return np.unique(chances)
+
+
+class _DistinctColumns:
+    """A collection of columns that keeps each distinct one once."""
+
+    def __init__(self, n: int) -> None:
+        self._n = n
+        self._known: dict[bytes, int] = {}
+        self._packed: list[npt.NDArray[np.uint8]] = []
+        self.tests: list[int] = []
+
+    def number_of(self, column: Bools) -> int:
+        """Return the number of a column, and add it if it is new."""
+        packed = np.packbits(column)
+        key = hashlib.blake2b(packed.tobytes(), digest_size=16).digest()
+        number = self._known.setdefault(key, len(self._packed))
+        if number == len(self._packed):
+            self._packed.append(packed)
+            self.tests.append(int(column.sum()))
+        return number
+
+    def bits(self) -> Bits:
+        """Return all columns as a row of bits for each test."""
+        rows = Bits.empty(self._n, len(self._packed))
+        for number, packed in enumerate(self._packed):
+            rows.set_column(number, np.unpackbits(packed, count=self._n).view(np.bool_))
+        return rows
+
+
+@dataclass(frozen=True)
+class CountedCells:
+    """Cells of a table that follow from counts of hits."""
+
+    columns: CountedColumns
+    counts: npt.NDArray[np.int32]
+    """Rows by columns: tests that hit and have the bit set."""
+    sums: Floats | None
+    """Rows by features: the sum of the chances over the hits, if chances are not columns."""
+    weight: Floats
+    """For each row: what a hit counts, which is less than 1 if tests share configurations."""
+    confidence: float
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Return the numbers of rows and features."""
+        return len(self.counts), len(self.columns.containing)
+
+    def of(self, rows: Any) -> RoleCells:
+        """Return the cells of some rows."""
+        columns, counts = self.columns, self.counts[rows]
+        informative = counts[:, columns.informative].astype(float)
+        containing = counts[:, columns.containing].astype(float)
+        sums = self._sums(rows, counts)
+        high = wilson_interval(containing, informative, self.confidence)[1]
+        with np.errstate(invalid="ignore"):
+            suppressor = high < sums / informative
+        counted = _empty_would_not_hit(columns, counts, suppressor)
+        alone = np.where(counted, counts[:, columns.alone], 0)
+        informative += alone
+        containing += alone
+        with np.errstate(invalid="ignore"):
+            base = (sums + alone * columns.alone_chance) / informative
+        weight = self.weight[rows][:, None]
+        return RoleCells(informative * weight, containing * weight, base, counted)
+
+    def _sums(self, rows: Any, counts: npt.NDArray[np.int32]) -> Floats:
+        if self.sums is not None:
+            some: Floats = self.sums[rows]
+            return some
+        sums = np.zeros((len(counts), len(self.columns.expected)))
+        for feature, parts in enumerate(self.columns.expected):
+            for column, chance in parts:
+                sums[:, feature] += chance * counts[:, column]
+        return sums
+
+
+def _empty_would_not_hit(
+    columns: CountedColumns, counts: npt.NDArray[np.int32], suppressor: Bools
+) -> Bools:
+    """Return, for rows by features, whether a hit of the feature alone shows that it was needed."""
+    if columns.tests[columns.idle] >= _FEWEST_IDLE:
+        nothing: Bools = counts[:, columns.idle] == 0
+        return np.repeat(nothing[:, None], len(columns.alone), axis=1)
+    alone = counts[:, columns.alone]
+    tests = columns.tests[columns.alone]
+    # Another feature was alone so often without a hit that this cannot be by chance, assuming that
+    # both were equally likely to hit.
+    silent = np.where((alone == 0) & ~suppressor, tests, 0).max(axis=1, keepdims=True)
+    clear: Bools = alone / np.maximum(tests, 1) * silent >= math.log(len(tests) / _BY_CHANCE)
+    return clear
