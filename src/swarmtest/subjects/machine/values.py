@@ -11,7 +11,7 @@ saved:
   loaded to run the test, and nowhere else;
 - nothing else. Any other value is drawn again when the test runs (see `redraw`).
 
-Versions before 0.9 saved other values as pickles. Those are read only with ``--trust``.
+Earlier versions saved other values as pickles. Those are read only with ``--trust``.
 """
 
 from __future__ import annotations
