@@ -67,22 +67,13 @@ def faults(campaign: str | None, fault: str | None, store: str | None, as_json: 
     is_replayable = bool(options.get("subject"))
     for record in records:
         reduction = reductions.get(record.id)
-        command = (
-            command_text(replay_words(number, record, reduction), opened.url)
-            if is_replayable
-            else ""
-        )
+        words = replay_words(number, record, reduction)
+        command = command_text(words, opened.url) if is_replayable else ""
         roles = study.roles(study.find(f"fault:{record.id}")) if study else []
         reduced = reduction_line(record, reduction, number, part)
         record = as_shown(record, reduction)
-        lines = fault_lines(
-            record,
-            StoredTests(part),
-            configurations[record.id],
-            command,
-            _role_lines(roles),
-            reduced,
-        )
+        configuration = configurations[record.id]
+        lines = fault_lines(record, tests, configuration, command, _role_lines(roles), reduced)
         click.echo("\n".join(lines))
         if is_replayable and any(role.is_discovery() for role in roles):
             click.echo(f"  go on without it: {_avoid_command(opened, number, record.id)}")
