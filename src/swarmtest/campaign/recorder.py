@@ -175,7 +175,8 @@ class Recorder:
 
     def _add_faults(self, rows: Sequence[TrialRecord], faults: Sequence[Any]) -> None:
         for fault in faults:
-            new = FaultRecord._make((*fault[:-1], fault[-1] and json.dumps(fault[-1]), 0))
+            *fields, test, code = fault
+            new = FaultRecord._make((*fields, test and json.dumps(test), 0, code))
             old = self.faults.get(new.id)
             if old is not None:
                 first = min(old.first_trial, new.first_trial)

@@ -26,7 +26,7 @@ from swarmtest.reduce.named_reduction import (
 from swarmtest.reduce.named_tests import save_test, saved_data
 from swarmtest.reduce.quality import PARTS, Quality
 from swarmtest.reduce.reduction import Reduced
-from swarmtest.ui.options import store_option
+from swarmtest.ui.options import store_option, trust_option
 from swarmtest.ui.run_options import timeout_option, workers_option
 from swarmtest.ui.terminal.output import show_status
 from swarmtest.ui.terminal.text import json_text
@@ -96,6 +96,7 @@ from swarmtest.ui.terminal.text import json_text
 @workers_option
 @click.option("-q", "--quiet", is_flag=True, help="Print only the result, no progress.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@trust_option
 @store_option
 def reduce(test: str, **options: Any) -> int:
     """Shrink a test while it still fails, or keeps the coverage you ask for, and print it.

@@ -35,7 +35,7 @@ from swarmtest.reduce.reduction import reduce_test
 from swarmtest.store import open_store
 from swarmtest.store.interface import Store
 from swarmtest.store.records import FaultRecord, ReductionRecord
-from swarmtest.subjects.subject import Subject
+from swarmtest.subjects.subject import Subject, printed_code
 
 if TYPE_CHECKING:
     from swarmtest.ui.terminal.progress import ProgressView
@@ -309,6 +309,7 @@ class _FaultReducer:
             runs=self._begun.runs + reduced.runs,
             seconds=self._begun.seconds + time.monotonic() - begun,
             complete=reduced.complete,
+            code=printed_code(self._subject, reduced.test),
         )
 
     def _shows(self, test: Any, seconds: float, runs: int = 1) -> bool:

@@ -25,6 +25,7 @@ from swarmtest.store import open_store
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord
 from swarmtest.subjects.loading import SubjectReference, enclosed_test, with_reference
+from swarmtest.subjects.stored_tests import StoredTests
 from swarmtest.subjects.subject import Subject
 
 Prepare = Callable[[SubjectReference], None]
@@ -69,6 +70,36 @@ def named_test(
     if "#" in name or name.isdigit():
         raise UserError(f"{name!r} is not CAMPAIGN#TRIAL, like 3#17, nor a file")
     return _from_file(Path(name), prepare)
+
+
+def stored_code(name: str, store: str | None) -> str | None:
+    """Return the code of a test without loading its subject; None if the test is not stored.
+
+    `name` is as for `named_test`. The test of a trial is stored only on request and for faults.
+    """
+    if re.fullmatch(r"\d+#\d+", name):
+        campaign, trial = map(int, name.split("#"))
+        return _code_of_trial(_open(store), campaign, trial)
+    if Path(name).exists():
+        return StoredTests().code(enclosed_test(_data_in(Path(name))))
+    if not re.fullmatch(r"[0-9a-f]{8}", name):
+        return None
+    opened = _open(store)
+    campaign, trial, reduced_test = _smallest_of_fault(opened, name)
+    for reduction in opened.reductions(campaign):
+        if (reduction.fault, reduction.test) == (name, reduced_test) and reduction.code:
+            return reduction.code
+    if reduced_test is not None:
+        return StoredTests().code(json.loads(reduced_test))
+    return _code_of_trial(opened, campaign, trial)
+
+
+def _code_of_trial(store: Store, campaign: int, trial: int) -> str | None:
+    for fault in store.faults(campaign):
+        if fault.trial == trial and fault.code:
+            return fault.code
+    test = store.test(campaign, trial)
+    return None if test is None else StoredTests().code(json.loads(test))
 
 
 def save_test(path: Path, named: NamedTest, data: Any) -> None:
@@ -187,7 +218,7 @@ def _regenerated(subject: Subject, configuration: Configuration, seed: int, seco
     return result.test
 
 
-def _from_file(path: Path, prepare: Prepare) -> NamedTest:
+def _data_in(path: Path) -> dict[str, Any]:
     try:
         data = json.loads(path.read_text())
     except OSError as error:
@@ -196,6 +227,11 @@ def _from_file(path: Path, prepare: Prepare) -> NamedTest:
         raise UserError(f"{path} is not JSON: {error}") from None
     if not isinstance(data, dict) or not isinstance(data.get("subject"), str):
         raise UserError(f"{path} is not a test that `swarmtest replay --save` wrote")
+    return data
+
+
+def _from_file(path: Path, prepare: Prepare) -> NamedTest:
+    data = _data_in(path)
     try:
         reference = SubjectReference.from_json(data.get("reference", {"text": data["subject"]}))
     except (KeyError, TypeError, AttributeError):

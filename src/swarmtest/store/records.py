@@ -121,6 +121,8 @@ class FaultRecord(NamedTuple):
     """The shortest test as JSON; None if the program died before it could send the test."""
     count: int = 0  # type: ignore[assignment]  # hides tuple.count, which nobody needs here
     """How many trials showed it; computed when it is read."""
+    code: str = ""
+    """The shortest test as its subject printed it, so that it can be shown without the subject."""
 
 
 class ReductionRecord(NamedTuple):
@@ -149,6 +151,8 @@ class ReductionRecord(NamedTuple):
     """Whether no more parts can be removed; False if the time was up before that was known."""
     criterion: str = "fault"
     """What the reduced test had to keep."""
+    code: str = ""
+    """The reduced test as its subject printed it."""
 
 
 class WorkerRecord(NamedTuple):

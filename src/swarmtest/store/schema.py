@@ -11,6 +11,7 @@ Version history:
    campaigns.outside.
 3. Reductions of faults' tests. The first version for PostgreSQL.
 4. Workers; totals of trials in blocks of a hundred.
+5. Tests of faults as code, so that showing them loads no subject.
 
 When the schema changes: add a line here, raise `VERSION`, change the tables, and add the step from
 the previous version to `_MIGRATIONS`. An older step that uses a table that you change needs a copy
@@ -24,7 +25,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-VERSION = 4
+VERSION = 5
 """The version of the tables below."""
 
 BLOCK = 100
@@ -150,6 +151,7 @@ CREATE TABLE faults (
     trial       BIGINT NOT NULL,    -- the trial of the shortest test
     size        BIGINT NOT NULL,    -- steps of the shortest test
     test        TEXT,               -- the shortest test, JSON; NULL if its process died too early
+    code        TEXT NOT NULL DEFAULT '', -- the shortest test as its subject printed it
     PRIMARY KEY (campaign, id)
 );
 
@@ -207,6 +209,7 @@ CREATE TABLE reductions (
     runs      BIGINT NOT NULL,      -- tests that the reduction ran
     seconds   {real} NOT NULL,
     complete  BOOLEAN NOT NULL,     -- true if no more parts can be removed; false if time was up
+    code      TEXT NOT NULL DEFAULT '', -- the reduced test as its subject printed it
     PRIMARY KEY (campaign, fault, criterion)
 );
 """
@@ -253,6 +256,12 @@ FROM trials"""
 _TABLES = [_CAMPAIGNS, _TRIALS, _FAULTS, _TARGETS, _REDUCTIONS, _WORKERS, _BLOCKS, "{extra}"]
 """What creates a store."""
 
+
+def _without_code(table: str) -> str:
+    """Return a table as it was before version 5."""
+    return "".join(line for line in table.splitlines(True) if not line.startswith("    code "))
+
+
 _MIGRATIONS = {
     2: [
         """
@@ -266,12 +275,16 @@ INSERT INTO targets SELECT id, kind, name, '', '', 0, '', '', '' FROM targets_1;
 DROP TABLE targets_1;
 """,
     ],
-    3: [_REDUCTIONS],
+    3: [_without_code(_REDUCTIONS)],
     4: [
         _WORKERS,
         _BLOCKS,
         "{lock_trials}",
         f"INSERT INTO blocks {BLOCK_TOTALS} GROUP BY campaign, trial / {BLOCK};\n",
+    ],
+    5: [
+        "ALTER TABLE faults ADD COLUMN code TEXT NOT NULL DEFAULT '';\n",
+        "ALTER TABLE reductions ADD COLUMN code TEXT NOT NULL DEFAULT '';\n",
     ],
 }
 """What leads to each version from the one before it."""

@@ -214,7 +214,7 @@ Row = tuple[Any, ...]
 _FAULTS = """
 SELECT id, kind, signature, details, first_trial, trial, size, test,
        (SELECT count(*) FROM trials
-        WHERE trials.campaign = faults.campaign AND trials.fault = faults.id)
+        WHERE trials.campaign = faults.campaign AND trials.fault = faults.id), code
 FROM faults WHERE campaign = ? ORDER BY first_trial, id
 """
 

@@ -325,3 +325,16 @@ def _class_place(cls: type) -> str:
 
 def _line(step: Any) -> str:
     return step if isinstance(step, str) else json.dumps(step)
+
+
+def printed_code(subject: Any, test: Any) -> str:
+    """Return a test as its subject prints it; empty if there is no test or it cannot be printed.
+
+    A store keeps this beside the test, so that showing the test imports no code of the user.
+    """
+    if test is None:
+        return ""
+    try:
+        return str(subject.code(test))
+    except Exception:  # code of a user: a fault is recorded even if its test cannot be printed
+        return ""

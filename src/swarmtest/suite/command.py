@@ -27,6 +27,7 @@ from swarmtest.ui.options import (
     refuse_imported,
     screen_width,
     store_option,
+    trust_option,
 )
 from swarmtest.ui.terminal.output import show_status
 from swarmtest.ui.terminal.tables import table
@@ -104,6 +105,7 @@ from swarmtest.ui.terminal.text import json_text
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.option("-q", "--quiet", is_flag=True, help="Only the result, no progress.")
+@trust_option
 @store_option
 def suite(campaign: int | None, store: str | None, **options: Any) -> int:
     """Write a few short tests that reach what all tests of a campaign reached.

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import click
 
 from swarmtest.core.errors import UserError
+from swarmtest.core.trust import trust
 from swarmtest.store import open_store
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord
@@ -29,6 +30,22 @@ def store_option(command: Command) -> Command:
         envvar="SWARMTEST_STORE",
         help="Where campaigns are stored: a file, or postgresql://USER@HOST/DATABASE.  "
         "[default: .swarmtest/swarmtest.db]",
+    )(command)
+
+
+def trust_option(command: Command) -> Command:
+    """Add the option ``--trust`` to a command that shows or runs stored tests."""
+
+    def set_trust(context: click.Context, parameter: click.Parameter, trusted: bool) -> None:
+        trust(trusted)
+
+    return click.option(
+        "--trust",
+        is_flag=True,
+        expose_value=False,
+        callback=set_trust,
+        help="Unpickle arguments that earlier versions stored. A pickle can run any code: use this "
+        "only for stores that you, or people you trust, have written.",
     )(command)
 
 

@@ -14,11 +14,11 @@ from swarmtest.core.errors import UserError
 from swarmtest.store import open_store
 from swarmtest.subjects.hypothesis.test import RuleStep, RuleTest
 from swarmtest.subjects.machine.test import MachineTest, Step
+from swarmtest.subjects.stored_tests import StoredTests
 from swarmtest.ui.dashboard.queries import QueryPool
 from swarmtest.ui.dashboard.store_watch import EventBroadcaster
 from swarmtest.ui.dashboard.system import MachineMonitor, campaign_process, is_swarmtest
 from swarmtest.ui.report.figures import DiscoveryCurve, DiscoveryPlot, ExpectedPoint
-from swarmtest.ui.report.reproduce import StoredTests
 from swarmtest.ui.report.svg_figures import figure_svg
 
 

@@ -6,6 +6,7 @@ import html
 import json
 import re
 import shlex
+import sqlite3
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -88,14 +89,26 @@ def test_what_was_never_left_to_chance_is_said_and_amounts_remain(
     assert 'id="f1L' in text or "id=f1L" in text
 
 
-def test_a_subject_that_is_gone_leaves_plain_steps(
+def test_tests_are_shown_without_their_subject(
+    workshop: Callable[..., Path], swarmtest: Command
+) -> None:
+    place = workshop("fs_machine.py --strategy coin --tests 60")
+    (place / "fs_machine.py").write_text("raise SystemExit('the subject was loaded')")
+    text = written(swarmtest, place, "-o", "gone.html")
+    assert "machine.open(&#39;" in text
+
+
+def test_tests_of_older_stores_are_shown_without_their_subject(
     workshop: Callable[..., Path], swarmtest: Command
 ) -> None:
     place = workshop("fs_machine.py --strategy coin --tests 60")
     (place / "fs_machine.py").unlink()
+    with sqlite3.connect(place / ".swarmtest" / "swarmtest.db") as store:
+        store.execute("UPDATE faults SET code = ''")
+        store.execute("UPDATE reductions SET code = ''")
+    store.close()
     text = written(swarmtest, place, "-o", "gone.html")
-    assert "Tests are shown as plain steps, because the subject cannot be loaded here" in text
-    assert "open(&#34;" in text
+    assert "machine.open(&#39;" in text
 
 
 def test_figures_come_beside_the_report(filesystem: Path, swarmtest: Command) -> None:

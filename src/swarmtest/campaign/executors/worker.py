@@ -26,7 +26,7 @@ from swarmtest.core.seeds import Stream, seeds_of_tests, trial_key
 from swarmtest.processes.tree import stray_check
 from swarmtest.store.records import TrialRecord, pack_counts, pack_floats
 from swarmtest.strategies.strategy import LearningStrategy, Strategy, strategy_text
-from swarmtest.subjects.subject import Subject
+from swarmtest.subjects.subject import Subject, printed_code
 
 if TYPE_CHECKING:
     from swarmtest.coverage.watch import Coverage
@@ -73,7 +73,7 @@ class BatchMessage(NamedTuple):
     """For each row, the indices of its sets in `sets`."""
     news: News
     faults: list[tuple[Any, ...]]
-    """The fields of `FaultRecord` without the count, the test as JSON data."""
+    """The fields of `FaultRecord` without the count: the test as JSON data, and its code."""
     tests: list[tuple[int, Any]]
     """Tests that are kept whole, as JSON data, by trial."""
 
@@ -109,7 +109,7 @@ class RowBatch:
 
         The rest is packed, so that a host passes it on without looking at every row.
         """
-        ranks = [(id, steps, trial) for id, *_, trial, steps, _test in self.faults.values()]
+        ranks = [(id, steps, trial) for id, *_, trial, steps, _test, _code in self.faults.values()]
         return len(self.rows), ranks, marshal.dumps((self.rows, *self._rest()))
 
     def _rest(self) -> tuple[Any, ...]:
@@ -287,6 +287,7 @@ class TrialRunner:
                 trial,
                 result.steps,
                 result.test,
+                printed_code(self.job.subject, result.test),
             )
         return fault_id
 

@@ -127,10 +127,10 @@ ON CONFLICT (campaign, block) DO UPDATE SET
 # Better: a test that can be replayed before none, then the shorter, then the earlier one.
 _BETTER = """(excluded.test IS NULL, excluded.size, excluded.trial)
            < (faults.test IS NULL, faults.size, faults.trial)"""
-_SHORTEST = ("details", "trial", "size", "test")
+_SHORTEST = ("details", "trial", "size", "test", "code")
 _ADD_FAULT = f"""
-INSERT INTO faults (campaign, id, kind, signature, details, first_trial, trial, size, test)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)
+INSERT INTO faults (campaign, id, kind, signature, details, first_trial, trial, size, test, code)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 ON CONFLICT (campaign, id) DO UPDATE SET
     first_trial = least(faults.first_trial, excluded.first_trial),
     {
@@ -178,7 +178,10 @@ def _needs_no_encoding(text: str | None) -> bool:
 def insert_faults(connection: Connection, campaign: int, faults: Iterable[FaultRecord]) -> None:
     """Insert faults; a stored fault keeps its lowest first trial and its shortest test."""
     rows = [
-        (campaign, *map(encode_text, f[:4]), f.first_trial, f.trial, f.size, encode_text(f.test))
+        (
+            *(campaign, *map(encode_text, f[:4]), f.first_trial, f.trial, f.size),
+            *map(encode_text, (f.test, f.code)),
+        )
         for f in sorted(faults, key=lambda fault: fault.id)
     ]
     _execute_all(connection, _ADD_FAULT, rows)

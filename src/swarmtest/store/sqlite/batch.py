@@ -29,13 +29,13 @@ _LEAST_SHARED = 16
 _INSERT = f"INSERT OR IGNORE INTO trials (campaign, {TRIAL}) VALUES "
 
 _ADD_FAULT = """
-INSERT INTO faults (campaign, id, kind, signature, details, first_trial, trial, size, test)
-VALUES (:campaign, :id, :kind, :signature, :details, :first_trial, :trial, :size, :test)
+INSERT INTO faults (campaign, id, kind, signature, details, first_trial, trial, size, test, code)
+VALUES (:campaign, :id, :kind, :signature, :details, :first_trial, :trial, :size, :test, :code)
 ON CONFLICT (campaign, id) DO UPDATE SET first_trial = min(first_trial, excluded.first_trial)
 """
 # Better: a test that can be replayed before none, then the shorter, then the earlier one.
 _SHORTEN_FAULT = """
-UPDATE faults SET details = :details, trial = :trial, size = :size, test = :test
+UPDATE faults SET details = :details, trial = :trial, size = :size, test = :test, code = :code
 WHERE campaign = :campaign AND id = :id
   AND (:test IS NULL, :size, :trial) < (test IS NULL, size, trial)
 """
@@ -73,6 +73,7 @@ def insert_faults(
             signature=storable(fault.signature),
             details=storable(fault.details),
             test=None if fault.test is None else storable(fault.test),
+            code=storable(fault.code),
         )
         values = {"campaign": campaign, **clean._asdict()}
         connection.execute(_ADD_FAULT, values)
@@ -86,6 +87,7 @@ def insert_reduction(
     clean = reduction._replace(
         test=None if reduction.test is None else storable(reduction.test),
         details=storable(reduction.details),
+        code=storable(reduction.code),
     )
     connection.execute(ADD_REDUCTION, (campaign, *clean))
 

@@ -19,7 +19,7 @@ from swarmtest.core.errors import UserError
 from swarmtest.processes.fork import messages_of_fork
 from swarmtest.reducer.reducer import ConvertedCriterion, minimised
 from swarmtest.reducer.values import nearest_to_zero
-from swarmtest.subjects.machine.test import from_json, to_json
+from swarmtest.subjects.machine.values import from_json, to_json
 
 if TYPE_CHECKING:
     from swarmtest.subjects.hypothesis.subject import RuleBasedSubject

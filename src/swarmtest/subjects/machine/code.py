@@ -1,26 +1,55 @@
 """Write a machine's test as Python code that runs on its own.
 
-Arguments are written as readable expressions where possible: numbers, text, containers, enum
-members, dataclasses, named tuples, classes and functions. Any other value is written as a pickle,
-which is not readable but runs.
+Arguments are data (see `values`), and are written as readable expressions from that data alone:
+nothing is imported or created to print a test. An argument that is drawn again is written as a call
+that draws it.
 """
 
 from __future__ import annotations
 
 import base64
 import dataclasses
-import enum
-import inspect
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from swarmtest.core.errors import UserError
+from swarmtest.core.trust import is_trusted
 from swarmtest.subjects.machine.compiled import invariants_of
 from swarmtest.subjects.machine.machine import Action, Machine
-from swarmtest.subjects.machine.test import MachineTest, Step, from_json, to_json, used_labels
+from swarmtest.subjects.machine.test import MachineTest, Step, used_labels
+from swarmtest.subjects.machine.values import find, from_json, to_json
 
-_CONTAINERS = {"$tuple": "({})", "$set": "{{{}}}", "$frozenset": "frozenset([{}])"}
+_REDRAW = "swarmtest.subjects.machine.redraw"
+NOT_SHOWN = "<not shown: needs --trust>"
+"""Stands for a pickle of an earlier version."""
+_CALLS = {
+    "$float": "float({!r})",
+    "$decimal": "Decimal({!r})",
+    "$fraction": "Fraction({!r})",
+    "$uuid": "UUID({!r})",
+    "$zone": "ZoneInfo({!r})",
+    "$date": "date.fromisoformat({!r})",
+}
+_IMPORTS = {
+    "$decimal": "from decimal import Decimal",
+    "$fraction": "from fractions import Fraction",
+    "$uuid": "from uuid import UUID",
+    "$zone": "from zoneinfo import ZoneInfo",
+    "$date": "from datetime import date",
+    "$datetime": "from datetime import datetime",
+    "$time": "from datetime import time",
+    "$timedelta": "from datetime import timedelta",
+    "$timezone": "from datetime import timezone",
+    "$deque": "from collections import deque",
+    "$ordered": "from collections import OrderedDict",
+    "$counter": "from collections import Counter",
+    "$defaultdict": "from collections import defaultdict",
+    "$pattern": "import re",
+    "$numpy": "import numpy",
+    "$array": "import numpy",
+}
 
 
 class ArgumentWriter:
@@ -29,6 +58,8 @@ class ArgumentWriter:
     >>> writer = ArgumentWriter()
     >>> writer.code({"$tuple": [1, {"$float": "nan"}]}), writer.code({"$ref": 3})
     ("(1, float('nan'))", 'v3')
+    >>> writer.code({"$slice": [None, None, -1]})
+    'slice(None, None, -1)'
     """
 
     def __init__(self) -> None:
@@ -36,61 +67,141 @@ class ArgumentWriter:
         """Lines like ``from shop import Colour``."""
 
     def code(self, argument: Any) -> str:
-        """Return the expression for an argument in the form that `test.to_json` writes."""
+        """Return the expression for an argument in the form that `values.to_json` writes."""
         if isinstance(argument, list):
-            return f"[{', '.join(map(self.code, argument))}]"
+            return f"[{self._items(argument)}]"
         if not isinstance(argument, dict):
             return repr(argument)
         tag = next(iter(argument), "")
         if not tag.startswith("$"):
             return "{" + ", ".join(f"{k!r}: {self.code(v)}" for k, v in argument.items()) + "}"
-        return self._tagged(tag, argument[tag])
+        if tag in _IMPORTS:
+            self.imports.add(_IMPORTS[tag])
+        if tag in _CALLS:
+            return _CALLS[tag].format(argument[tag])
+        writer = _WRITERS.get(tag)
+        if writer is None:
+            return f"...  # this argument could not be saved: {_shortened(argument)}\n"
+        return writer(self, argument[tag], argument)
 
     def name(self, thing: Any) -> str:
         """Return the qualified name of a class or function, and import its outermost part."""
-        outer = thing.__qualname__.partition(".")[0]
-        if thing.__module__ != "builtins":
-            self.imports.add(f"from {thing.__module__} import {outer}")
-        qualname: str = thing.__qualname__
+        return self.named(f"{thing.__module__}:{thing.__qualname__}")
+
+    def named(self, name: str) -> str:
+        """Return the code for ``module:qualname``, and import the outermost part of the name."""
+        module, _, qualname = name.partition(":")
+        if module != "builtins":
+            self.imports.add(f"from {module} import {qualname.partition('.')[0]}")
         return qualname
 
-    def _tagged(self, tag: str, body: Any) -> str:
-        if tag == "$ref":
-            return f"v{body}"
-        if tag == "$float":
-            return f"float({body!r})"
-        if tag == "$bytes":
-            return repr(base64.b64decode(body))
-        if tag == "$dict":
-            return "{" + ", ".join(f"{self.code(k)}: {self.code(v)}" for k, v in body) + "}"
-        if tag in _CONTAINERS:
-            return self._container(tag, body)
-        if tag == "$lost":
-            return f"...  # this argument could not be saved: {' '.join(body.split())[:60]}\n"
-        return self._object(from_json({tag: body}), body)
+    def _items(self, items: Iterable[Any]) -> str:
+        return ", ".join(map(self.code, items))
 
-    def _container(self, tag: str, body: list[Any]) -> str:
-        items = ", ".join(map(self.code, body))
-        if tag == "$tuple" and len(body) == 1:
-            items += ","
-        if tag == "$set" and not body:
-            return "set()"
-        return _CONTAINERS[tag].format(items)
+    def _pairs(self, pairs: Iterable[Any]) -> str:
+        return "{" + ", ".join(f"{self.code(k)}: {self.code(v)}" for k, v in pairs) + "}"
 
-    def _object(self, value: Any, pickled: str) -> str:
-        cls = type(value)
-        if isinstance(value, enum.Enum) and value.name in cls.__members__:
-            return f"{self.name(cls)}.{value.name}"
-        if inspect.isclass(value) or inspect.isfunction(value):
-            return self.name(value)
-        if dataclasses.is_dataclass(value) and all(f.init for f in dataclasses.fields(value)):
-            fields = [(f.name, getattr(value, f.name)) for f in dataclasses.fields(value)]
-            words = [f"{name}={self.code(to_json(item))}" for name, item in fields]
-            return f"{self.name(cls)}({', '.join(words)})"
-        if isinstance(value, tuple) and hasattr(cls, "_fields"):
-            return f"{self.name(cls)}({', '.join(self.code(to_json(item)) for item in value)})"
+    def _tuple(self, items: list[Any], data: Any) -> str:
+        return f"({self._items(items)}{',' if len(items) == 1 else ''})"
+
+    def _set(self, items: list[Any], data: Any) -> str:
+        return f"{{{self._items(items)}}}" if items else "set()"
+
+    def _datetime(self, body: Any, data: dict[str, Any]) -> str:
+        cls = "datetime" if "$datetime" in data else "time"
+        words = [f"tzinfo={self.code(data['zone'])}"] if "zone" in data else []
+        words += [f"fold={data['fold']!r}"] if "fold" in data else []
+        changed = f".replace({', '.join(words)})" if words else ""
+        return f"{cls}.fromisoformat({body!r}){changed}"
+
+    def _timezone(self, body: Any, data: dict[str, Any]) -> str:
+        name = f", {data['name']!r}" if "name" in data else ""
+        return f"timezone({self.code(body)}{name})"
+
+    def _deque(self, body: Any, data: dict[str, Any]) -> str:
+        limit = "" if data.get("maxlen") is None else f", maxlen={data['maxlen']!r}"
+        return f"deque({self.code(body)}{limit})"
+
+    def _path(self, body: Any, data: Any) -> str:
+        cls = "Path" if body[0] in ("PosixPath", "WindowsPath") else str(body[0])
+        self.imports.add(f"from pathlib import {cls}")
+        return f"{cls}({body[1]!r})"
+
+    def _enum(self, body: Any, data: dict[str, Any]) -> str:
+        cls = self.named(body)
+        return f"{cls}.{data['name']}" if "name" in data else f"{cls}({self.code(data['value'])})"
+
+    def _dataclass(self, body: Any, data: dict[str, Any]) -> str:
+        fields = {k: v for k, v in data["fields"].items() if k not in _computed_fields(body)}
+        words = ", ".join(f"{name}={self.code(item)}" for name, item in fields.items())
+        return f"{self.named(body)}({words})"
+
+    def _namedtuple(self, body: Any, data: dict[str, Any]) -> str:
+        return f"{self.named(body)}({self._items(data['items'])})"
+
+    def _array(self, body: Any, data: dict[str, Any]) -> str:
+        flat = f"numpy.array({self.code(data['items'])}, {body!r})"
+        shape = data["shape"]
+        return flat if len(shape) == 1 else f"{flat}.reshape({shape})"
+
+    def _numpy(self, body: Any, data: dict[str, Any]) -> str:
+        return f"numpy.dtype({body!r}).type({self.code(data['value'])})"
+
+    def _pickle(self, body: Any, data: Any) -> str:
+        if not is_trusted():
+            return NOT_SHOWN
+        again = to_json(from_json(data))
+        if not (isinstance(again, dict) and "$lost" in again):
+            return self.code(again)
         self.imports |= {"import base64", "import pickle"}
-        return f"pickle.loads(base64.b64decode({pickled!r}))"
+        return f"pickle.loads(base64.b64decode({body!r}))"
+
+
+_WRITERS: dict[str, Callable[[ArgumentWriter, Any, dict[str, Any]], str]] = {
+    "$ref": lambda writer, body, data: f"v{body}",
+    "$bytes": lambda writer, body, data: repr(base64.b64decode(body)),
+    "$bytearray": lambda writer, body, data: f"bytearray({base64.b64decode(body)!r})",
+    "$tuple": ArgumentWriter._tuple,
+    "$set": ArgumentWriter._set,
+    "$frozenset": lambda writer, body, data: f"frozenset([{writer._items(body)}])",
+    "$dict": lambda writer, body, data: writer._pairs(body),
+    "$slice": lambda writer, body, data: f"slice({writer._items(body)})",
+    "$range": lambda writer, body, data: f"range({writer._items(body)})",
+    "$complex": lambda writer, body, data: f"complex({writer._items(body)})",
+    "$ellipsis": lambda writer, body, data: "...",
+    "$datetime": ArgumentWriter._datetime,
+    "$time": ArgumentWriter._datetime,
+    "$timedelta": lambda writer, body, data: f"timedelta({writer._items(body)})",
+    "$timezone": ArgumentWriter._timezone,
+    "$deque": ArgumentWriter._deque,
+    "$ordered": lambda writer, body, data: f"OrderedDict({writer._pairs(body)})",
+    "$counter": lambda writer, body, data: f"Counter({writer._pairs(body)})",
+    "$defaultdict": lambda writer, body, data: (
+        f"defaultdict({writer.code(data['factory'])}, {writer._pairs(body)})"
+    ),
+    "$pattern": lambda writer, body, data: f"re.compile({writer.code(body)}, {data['flags']!r})",
+    "$path": ArgumentWriter._path,
+    "$enum": ArgumentWriter._enum,
+    "$dataclass": ArgumentWriter._dataclass,
+    "$namedtuple": ArgumentWriter._namedtuple,
+    "$name": lambda writer, body, data: writer.named(body),
+    "$numpy": ArgumentWriter._numpy,
+    "$array": ArgumentWriter._array,
+    "$pickle": ArgumentWriter._pickle,
+}
+
+
+def _computed_fields(name: str) -> set[str]:
+    """Return the fields of a dataclass that its constructor does not take, if it is loaded."""
+    try:
+        return {field.name for field in dataclasses.fields(find(name)) if not field.init}
+    except (UserError, TypeError):
+        return set()
+
+
+def _shortened(argument: dict[str, Any]) -> str:
+    shown = argument.get("repr", argument.get("$lost", "an object"))
+    return " ".join(str(shown).split())[:60]
 
 
 def code_of(
@@ -115,7 +226,8 @@ def code_of(
     checks = [after_step] if after_step else []
     body += checks
     for step in steps:
-        body += [*_step_lines(name, step, actions[step.action], labels, writer), *checks]
+        arguments = _Arguments(cls, test, step, writer)
+        body += [*_step_lines(name, step, actions[step.action], labels, arguments), *checks]
     if not checks:
         body += [f"assert {name}.{invariant}() is not False" for invariant in invariants_of(cls)]
     if cls.stop is not Machine.stop:
@@ -143,10 +255,35 @@ def _import_lines(imports: Iterable[str]) -> list[str]:
     return [*plain, *(f"from {m} import {', '.join(sorted(n))}" for m, n in sorted(names.items()))]
 
 
+@dataclasses.dataclass(frozen=True)
+class _Arguments:
+    """The arguments of one step as code, with those that are drawn again."""
+
+    machine: type[Machine]
+    test: MachineTest
+    step: Step
+    writer: ArgumentWriter
+
+    def codes(self) -> list[str]:
+        return [self._code(position, data) for position, data in enumerate(self.step.arguments)]
+
+    def _code(self, position: int, data: Any) -> str:
+        tag = next(iter(data), "") if isinstance(data, dict) else ""
+        if tag not in ("$option", "$drawn"):
+            return self.writer.code(data)
+        words = f"{self.machine.__qualname__}, {self.step.action!r}, {position}"
+        if tag == "$option":
+            self.writer.imports.add(f"from {_REDRAW} import option_argument")
+            return f"option_argument({words}, {data[tag]!r})"
+        self.writer.imports.add(f"from {_REDRAW} import drawn_argument")
+        return f"drawn_argument({words}, {dict(self.test.origin)!r}, {data[tag][0]!r})"
+
+
 def _step_lines(
-    name: str, step: Step, action: Action, labels: set[int], writer: ArgumentWriter
+    name: str, step: Step, action: Action, labels: set[int], written: _Arguments
 ) -> list[str]:
-    arguments = [writer.code(argument) for argument in step.arguments]
+    arguments = written.codes()
+    writer = written.writer
     if action.render is not None:
         call = action.render(name, arguments)
     else:

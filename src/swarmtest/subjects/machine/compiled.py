@@ -26,6 +26,7 @@ from __future__ import annotations
 import bisect
 import inspect
 import linecache
+import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -36,7 +37,7 @@ from swarmtest.core.faults import message_of
 from swarmtest.core.space import Space
 from swarmtest.subjects.machine.generators import Generator, as_generator
 from swarmtest.subjects.machine.machine import ACTION, INVARIANT, Action, FromPool, Machine, Pool
-from swarmtest.subjects.machine.test import Ref, to_json
+from swarmtest.subjects.machine.values import Ref, to_json
 
 # Reading what a machine class declares, with all checks.
 
@@ -353,7 +354,8 @@ def _call_source(action: Action, number: int, names: dict[str, Any]) -> list[str
             lines += _draw_from_pool(source, value)
             recorded.append(f"Ref({value}_label)")
         else:
-            lines.append(f"{value} = {_draw_expression(source, f'{number}_{at}', names, where)}")
+            key = f"{number}_{at}"
+            lines.append(f"{value} = {_draw_expression(source, key, at, names, where)}")
             recorded.append(value if source.immutable else f"Snapshot({value})")
     label = "len(record)"
     lines += [f"note(({', '.join([str(number), *recorded])},))", f"c{number} += 1"]
@@ -378,13 +380,25 @@ def _call_source(action: Action, number: int, names: dict[str, Any]) -> list[str
     ]
 
 
-def _with_user_errors(draw: Callable[[Any], Any], where: str) -> Callable[[Any], Any]:
+class WatchedRandom(random.Random):
+    """A random source that is told when the argument at a position of a step is about to be drawn.
+
+    With it, a trial is generated again to find where the draw of an argument begins (see `redraw`).
+    """
+
+    def begin_argument(self, position: int) -> None:
+        """Prepare for the draw of an argument."""
+
+
+def _with_user_errors(draw: Callable[[Any], Any], at: int, where: str) -> Callable[[Any], Any]:
     """Return `draw` with its exceptions turned into `UserError`.
 
     A mistake in a generator is a mistake of the harness, not a fault of the program.
     """
 
     def checked(rng: Any) -> Any:
+        if isinstance(rng, WatchedRandom):
+            rng.begin_argument(at)
         try:
             return draw(rng)
         except UserError:
@@ -395,10 +409,12 @@ def _with_user_errors(draw: Callable[[Any], Any], where: str) -> Callable[[Any],
     return checked
 
 
-def _draw_expression(source: Generator[Any], key: str, names: dict[str, Any], where: str) -> str:
+def _draw_expression(
+    source: Generator[Any], key: str, at: int, names: dict[str, Any], where: str
+) -> str:
     """Return the expression that draws from a generator; what it refers to is put into `names`."""
     if not source.inline:
-        names[f"draw{key}"] = _with_user_errors(source.draw, where)
+        names[f"draw{key}"] = _with_user_errors(source.draw, at, where)
         return f"draw{key}(rng)"
     expression = source.inline
     for constant, value in source.constants.items():

@@ -20,7 +20,8 @@ from swarmtest.reducer.reducer import ConvertedCriterion, minimised
 from swarmtest.reducer.values import in_canonical_order, shrunk_values
 from swarmtest.subjects.machine.generators import Generator
 from swarmtest.subjects.machine.machine import Action
-from swarmtest.subjects.machine.test import MachineTest, Step, to_json, used_labels
+from swarmtest.subjects.machine.test import MachineTest, Step, used_labels
+from swarmtest.subjects.machine.values import from_json, to_json
 
 _MAX_ORDERED = 40
 """Steps of the longest test whose order is made canonical: it may take a run per pair of steps."""
@@ -138,13 +139,14 @@ class _Reduction:
     def _simplify_arguments(self, position: int) -> None:
         step = self.test.steps[position]
         sources = list(self._actions[step.action].arguments.values())
-        try:
-            values = step.values()
-        except UserError:
-            return  # an argument that could not be saved cannot be simplified
-        for at, (source, value) in enumerate(zip(sources, values, strict=False)):
-            if isinstance(source, Generator):
-                self._simplify_argument(position, at, source, value)
+        for at, (source, argument) in enumerate(zip(sources, step.arguments, strict=False)):
+            if not isinstance(source, Generator):
+                continue
+            try:
+                value = from_json(argument)
+            except UserError:
+                continue  # an argument that could not be saved cannot be simplified
+            self._simplify_argument(position, at, source, value)
 
     def _simplify_argument(
         self, position: int, at: int, source: Generator[Any], value: Any

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.core.result import Result, Verdict
 from swarmtest.subjects.machine.machine import FromPool, Machine
-from swarmtest.subjects.machine.test import MachineTest, Ref, Step
+from swarmtest.subjects.machine.redraw import Redraw
+from swarmtest.subjects.machine.test import MachineTest, Step, drawn_arguments
+from swarmtest.subjects.machine.values import Ref
 
 if TYPE_CHECKING:
     from swarmtest.subjects.machine.subject import MachineSubject
@@ -36,15 +38,25 @@ class Journal(StepRecord):
     """A record that reports each step before it runs, for tests that may kill the process."""
 
     def __init__(
-        self, tell: Callable[[Any], None], step: Callable[[tuple[Any, ...], int], Step]
+        self,
+        tell: Callable[[Any], None],
+        step: Callable[[tuple[Any, ...], int], Step],
+        origin: Callable[[], dict[str, Any]],
     ) -> None:
+        """Create a journal; `origin` returns the origin of the test, which is seldom needed."""
         super().__init__()
         self._tell = tell
         self._step = step
+        self._origin = origin
+        self._has_origin = False
 
     def append(self, noted: Any) -> None:
         super().append(noted)
-        self._tell(self._step(noted, len(self)))
+        step = self._step(noted, len(self))
+        if not self._has_origin and any(drawn_arguments([step])):
+            self._tell({"origin": self._origin()})
+            self._has_origin = True
+        self._tell(step)
 
     def rescued(self, error: BaseException) -> None:
         super().rescued(error)
@@ -54,12 +66,14 @@ class Journal(StepRecord):
 def journalled(entries: Sequence[Any]) -> tuple[Step, ...]:
     """Return the steps in the entries of a journal.
 
-    An entry is a step, or a dictionary with the exception that the step before it raised.
+    An entry is a step, a dictionary with the exception that the step before it raised, or the
+    origin of the test.
     """
     steps: list[Step] = []
     for entry in entries:
         if isinstance(entry, dict):
-            steps[-1] = steps[-1]._replace(raised=entry["raised"])
+            if "raised" in entry:
+                steps[-1] = steps[-1]._replace(raised=entry["raised"])
         else:
             action, arguments, label, raised = entry
             steps.append(Step(action, tuple(arguments), label, raised))
@@ -115,6 +129,7 @@ class MachineReplay:
         self._values: dict[int, Any] = {}
         self._raised: dict[int, str] = {}
         self._position = 0
+        self._redraw = Redraw(subject, test)
 
     def run(self, noting: bool = False) -> Result:
         """Run the test.
@@ -126,6 +141,7 @@ class MachineReplay:
         used = [0] * len(subject.actions)
         skipped = 0
         fault = None
+        self._redraw.prepare()
         try:
             machine = subject.machine()
             machine.settings = dict(self._test.settings)
@@ -160,7 +176,7 @@ class MachineReplay:
                 f"the test calls {step.action!r}, which {self._subject.name} does not have"
                 f"{did_you_mean(step.action, actions)}"
             )
-        values = dict(zip(action.arguments, step.values(), strict=False))
+        values = self._redraw.values(action, step)
         if len(values) != len(action.arguments) or not self._resolve(values):
             return False
         number = list(actions).index(step.action)
@@ -193,8 +209,9 @@ class MachineReplay:
 
     def _consume(self, machine: Machine, arguments: dict[str, Any], step: Step) -> None:
         """Remove the values that a step consumes from their pools."""
-        for source, value in zip(arguments.values(), step.values(), strict=True):
+        for source, argument in zip(arguments.values(), step.arguments, strict=True):
             if isinstance(source, FromPool) and source.consumed:
-                del self._values[value.label]
+                label = argument["$ref"]
+                del self._values[label]
                 entries = getattr(machine, source.pool.name).entries
-                entries[:] = [entry for entry in entries if entry[0] != value.label]
+                entries[:] = [entry for entry in entries if entry[0] != label]

@@ -6,7 +6,7 @@ import itertools
 import random
 import sys
 from bdb import BdbQuit
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, TypeAlias
@@ -15,13 +15,9 @@ from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError
 from swarmtest.core.faults import fault_of_exception, message_of
 from swarmtest.core.result import Fault, Result, Verdict
-from swarmtest.subjects.machine.compiled import (
-    ArgumentSnapshot,
-    compile_machine,
-    invariants_of,
-    space_of,
-)
+from swarmtest.subjects.machine.compiled import compile_machine, invariants_of, space_of
 from swarmtest.subjects.machine.machine import Machine
+from swarmtest.subjects.machine.redraw import origin_of, saved_argument
 from swarmtest.subjects.machine.replay import (
     Journal,
     MachineReplay,
@@ -29,7 +25,7 @@ from swarmtest.subjects.machine.replay import (
     StepRecord,
     journalled,
 )
-from swarmtest.subjects.machine.test import MachineTest, Step, to_json
+from swarmtest.subjects.machine.test import MachineTest, Step, drawn_arguments
 from swarmtest.subjects.subject import Subject
 
 _PASSED = Verdict.PASSED
@@ -93,7 +89,7 @@ class MachineSubject(Subject):
         rng.gauss_next = None  # type: ignore[attr-defined]  # Random.seed() resets this too
         count = self._length if type(self._length) is int else self._draw_length(rng)
         run, picks, weights, bounds = self._loop(configuration)
-        record = StepRecord() if self.journal is None else Journal(self.journal, self.step)
+        record = StepRecord() if self.journal is None else self._journal(configuration, seed)
         tally: list[int] = []
         another = self._guarded and ReplacementAction(
             picks, self.compiled.possible, weights, bounds
@@ -130,7 +126,7 @@ class MachineSubject(Subject):
         if fault is None and not self.keep_tests:
             result = Result(_PASSED, None, used, hits, len(record), skipped)
         else:
-            test = self._test(record, configuration.settings).to_json()
+            test = self._test(record, configuration, seed).to_json()
             verdict = Verdict.FAILED if fault else _PASSED
             result = Result(verdict, fault, used, hits, len(record), skipped, test)
         if machine is not None and (machine._covered or machine._missing):
@@ -145,16 +141,24 @@ class MachineSubject(Subject):
             self.execute(configuration, seed)
         finally:
             self.journal = None
-        return MachineTest(self.name, journalled(entries), configuration.settings).to_json()
+        return self._test_of_journal(entries, configuration).to_json()
+
+    def generate_with(self, rng: random.Random, configuration: Configuration, seed: int) -> None:
+        """Generate a test while running it, with another random source."""
+        own = self._rng, self._reseed
+        self._rng, self._reseed = rng, super(random.Random, rng).seed
+        try:
+            self.execute(configuration, seed)
+        finally:
+            self._rng, self._reseed = own
 
     def result_of_journal(
         self, entries: Sequence[Any], configuration: Configuration, fault: Fault
     ) -> Result:
         """Return the result of a test that ended its process, from its journal entries."""
-        steps = journalled(entries)
-        used = tuple(sum(step.action == name for step in steps) for name in self.actions)
-        test = MachineTest(self.name, steps, configuration.settings).to_json()
-        return Result(Verdict.FAILED, fault, used, (), len(steps), 0, test)
+        test = self._test_of_journal(entries, configuration)
+        used = tuple(sum(step.action == name for step in test.steps) for name in self.actions)
+        return Result(Verdict.FAILED, fault, used, (), len(test), 0, test.to_json())
 
     def run(self, test: Any) -> Result:
         """Run a saved test step by step; steps that cannot run are skipped and counted."""
@@ -193,7 +197,12 @@ class MachineSubject(Subject):
     def step(self, noted: tuple[Any, ...], label: int, raised: str = "") -> Step:
         """Return a step from what the loop recorded: the action's number, then its arguments."""
         action = self.compiled.actions[noted[0]]
-        arguments = tuple(a.data if type(a) is ArgumentSnapshot else to_json(a) for a in noted[1:])
+        arguments = tuple(
+            saved_argument(argument, source, (label, position))
+            for position, (argument, source) in enumerate(
+                zip(noted[1:], action.arguments.values(), strict=True)
+            )
+        )
         return Step(action.name, arguments, label if action.into is not None else 0, raised)
 
     def fault_of(self, error: BaseException) -> Fault:
@@ -253,12 +262,24 @@ class MachineSubject(Subject):
         bounds = list(itertools.accumulate(weights[k] for k in picks))
         return self.compiled.renormalised, picks, weights, bounds
 
-    def _test(self, record: StepRecord, settings: Mapping[str, Any]) -> MachineTest:
+    def _journal(self, configuration: Configuration, seed: int) -> Journal:
+        assert self.journal is not None
+        return Journal(self.journal, self.step, lambda: origin_of(configuration, seed))
+
+    def _test_of_journal(self, entries: Sequence[Any], configuration: Configuration) -> MachineTest:
+        origins = (
+            entry["origin"] for entry in entries if isinstance(entry, dict) and "origin" in entry
+        )
+        steps = journalled(entries)
+        return MachineTest(self.name, steps, configuration.settings, next(origins, {}))
+
+    def _test(self, record: StepRecord, configuration: Configuration, seed: int) -> MachineTest:
         raised = dict(record.raised)
         steps = tuple(
             self.step(noted, label, raised.get(label, "")) for label, noted in enumerate(record, 1)
         )
-        return MachineTest(self.name, steps, dict(settings))
+        origin = origin_of(configuration, seed) if any(drawn_arguments(steps)) else {}
+        return MachineTest(self.name, steps, configuration.settings, origin)
 
 
 def _file_of(machine: type[Machine]) -> str:

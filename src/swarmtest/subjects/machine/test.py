@@ -4,104 +4,20 @@ A test prints as Python code that runs on its own (see `code`), is saved as JSON
 runnable when steps are removed: a step that needs a missing value, or whose guard is false, is
 skipped and counted.
 
-In the JSON data, what JSON lacks has a tag such as ``$tuple``, and a value without a tag of its
-own is pickled. Reading a pickled value runs code, as replaying a test does: do not do either with
-files from people you do not trust.
+The arguments are JSON data: see `values`. An argument that has no form as data is drawn again when
+the test runs, from the `origin` of the test: see `redraw`.
 """
 
 from __future__ import annotations
 
-import base64
-import pickle
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from swarmtest.core.errors import UserError
+from swarmtest.subjects.machine.values import from_json
 
 FORMAT = "swarmtest machine test 1"
-
-
-class Ref(NamedTuple):
-    """A value that an earlier step of the same test made, referred to by that step's label.
-
-    >>> Ref(3)
-    Ref(label=3)
-    """
-
-    label: int
-
-
-def to_json(value: Any) -> Any:
-    """Return a value as JSON data.
-
-    >>> to_json((1, b"a"))
-    {'$tuple': [1, {'$bytes': 'YQ=='}]}
-    """
-    kind = type(value)
-    if value is None or kind in (bool, int, str):
-        return value
-    if kind is float:
-        # JSON has no infinity and no NaN, the values for which the difference is not 0.
-        return value if value - value == 0 else {"$float": repr(value)}
-    if kind is Ref:
-        return {"$ref": value.label}
-    if kind is bytes:
-        return {"$bytes": base64.b64encode(value).decode()}
-    if kind is list:
-        return [to_json(item) for item in value]
-    if kind in (tuple, set, frozenset):
-        items = sorted(value, key=repr) if kind is not tuple else value
-        return {f"${kind.__name__}": [to_json(item) for item in items]}
-    if kind is dict:
-        if all(type(key) is str and not key.startswith("$") for key in value):
-            return {key: to_json(item) for key, item in value.items()}
-        return {"$dict": [[to_json(key), to_json(item)] for key, item in value.items()]}
-    try:
-        return {"$pickle": base64.b64encode(pickle.dumps(value, 5)).decode(), "repr": repr(value)}
-    except Exception:
-        return {"$lost": repr(value)}
-
-
-def from_json(data: Any) -> Any:
-    """Return the value that `to_json` wrote.
-
-    >>> from_json(to_json({"a": {1, 2}}))
-    {'a': {1, 2}}
-    """
-    if isinstance(data, list):
-        return [from_json(item) for item in data]
-    if not isinstance(data, dict):
-        return data
-    tag = next(iter(data), "")
-    if not tag.startswith("$"):
-        return {key: from_json(item) for key, item in data.items()}
-    return _from_tagged(tag, data[tag])
-
-
-def _from_tagged(tag: str, body: Any) -> Any:
-    match tag:
-        case "$ref":
-            return Ref(body)
-        case "$float":
-            return float(body)
-        case "$bytes":
-            return base64.b64decode(body)
-        case "$tuple" | "$set" | "$frozenset":
-            kinds: dict[str, Any] = {"$tuple": tuple, "$set": set, "$frozenset": frozenset}
-            return kinds[tag](from_json(item) for item in body)
-        case "$dict":
-            return {from_json(key): from_json(item) for key, item in body}
-        case "$pickle":
-            try:
-                return pickle.loads(base64.b64decode(body))
-            except Exception as error:
-                raise UserError(
-                    f"this test has an argument that cannot be read back: {error}"
-                ) from None
-        case "$lost":
-            raise UserError(f"this test has an argument that could not be saved: {body}")
-    raise UserError(f"not a test that this version of swarmtest wrote: unknown tag {tag!r}")
 
 
 class Step(NamedTuple):
@@ -137,6 +53,8 @@ class MachineTest:
     subject: str
     steps: tuple[Step, ...]
     settings: Mapping[str, Any] = field(default_factory=dict)
+    origin: Mapping[str, Any] = field(default_factory=dict)
+    """The configuration and the seed from which arguments are drawn again; empty if none are."""
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -145,13 +63,15 @@ class MachineTest:
         """Return the test without the steps at these positions."""
         excluded = set(removed)
         steps = tuple(step for i, step in enumerate(self.steps) if i not in excluded)
-        return MachineTest(self.subject, steps, self.settings)
+        return replace(self, steps=steps)
 
     def to_json(self) -> dict[str, Any]:
         """Return the test as JSON data."""
         data: dict[str, Any] = {"format": FORMAT, "subject": self.subject}
         if self.settings:
             data["settings"] = dict(self.settings)
+        if self.origin and any(drawn_arguments(self.steps)):
+            data["origin"] = dict(self.origin)
         data["steps"] = [
             [s.action, list(s.arguments), *((s.label, s.raised) if s.label or s.raised else ())]
             for s in self.steps
@@ -172,7 +92,7 @@ class MachineTest:
             raise UserError(
                 "a saved machine test is broken: 'steps' is not a list of steps"
             ) from None
-        return cls(data.get("subject", ""), steps, data.get("settings", {}))
+        return cls(data.get("subject", ""), steps, data.get("settings", {}), data.get("origin", {}))
 
 
 def used_labels(steps: Sequence[Step]) -> set[int]:
@@ -183,3 +103,12 @@ def used_labels(steps: Sequence[Step]) -> set[int]:
         for argument in step.arguments
         if isinstance(argument, dict) and "$ref" in argument
     }
+
+
+def drawn_arguments(steps: Iterable[Step]) -> Iterator[tuple[int, int]]:
+    """Yield the arguments to draw again: the number of the step in the trial, and the position."""
+    for step in steps:
+        for argument in step.arguments:
+            if isinstance(argument, dict) and "$drawn" in argument:
+                label, position = argument["$drawn"]
+                yield int(label), int(position)

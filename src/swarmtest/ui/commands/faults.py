@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-from typing import Any
 
 import click
 
@@ -13,8 +12,14 @@ from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.roles.roles import FeatureRole
 from swarmtest.roles.views import role_lines, study_or_none
 from swarmtest.store.interface import Store
-from swarmtest.ui.options import existing_store, latest_campaign, screen_width, store_option
-from swarmtest.ui.report.faults import load_subject
+from swarmtest.subjects.stored_tests import StoredTests
+from swarmtest.ui.options import (
+    existing_store,
+    latest_campaign,
+    screen_width,
+    store_option,
+    trust_option,
+)
 from swarmtest.ui.terminal.reduced_tests import as_shown, reduction_line, replay_words
 from swarmtest.ui.terminal.tables import command_text, fault_configurations, fault_lines
 
@@ -22,6 +27,7 @@ from swarmtest.ui.terminal.tables import command_text, fault_configurations, fau
 @click.command()
 @click.argument("campaign", required=False)
 @click.argument("fault", required=False)
+@trust_option
 @store_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines.")
 def faults(campaign: str | None, fault: str | None, store: str | None, as_json: bool) -> None:
@@ -53,23 +59,23 @@ def faults(campaign: str | None, fault: str | None, store: str | None, as_json: 
         return
     if not records:
         click.echo(f"campaign {number} found no fault")
-    subject = subject_or_none(opened, number)
     configurations = fault_configurations(opened, number, records)
     study = study_or_none(opened, number) if records else None
-    part = opened.campaign(number).options.get("part", "step")
+    options = opened.campaign(number).options
+    part = str(options.get("part", "step"))
+    tests = StoredTests(part)
+    is_replayable = bool(options.get("subject"))
     for record in records:
         reduction = reductions.get(record.id)
-        command = (
-            command_text(replay_words(number, record, reduction), opened.url) if subject else ""
-        )
+        words = replay_words(number, record, reduction)
+        command = command_text(words, opened.url) if is_replayable else ""
         roles = study.roles(study.find(f"fault:{record.id}")) if study else []
         reduced = reduction_line(record, reduction, number, part)
         record = as_shown(record, reduction)
-        lines = fault_lines(
-            record, subject, configurations[record.id], command, _role_lines(roles), reduced
-        )
+        configuration = configurations[record.id]
+        lines = fault_lines(record, tests, configuration, command, _role_lines(roles), reduced)
         click.echo("\n".join(lines))
-        if subject and any(role.is_discovery() for role in roles):
+        if is_replayable and any(role.is_discovery() for role in roles):
             click.echo(f"  go on without it: {_avoid_command(opened, number, record.id)}")
         click.echo()
         if fault is not None and record.details:
@@ -85,11 +91,3 @@ def _role_lines(roles: list[FeatureRole]) -> list[str]:
 def _avoid_command(store: Store, campaign: int, fault: str) -> str:
     subject = store.campaign(campaign).subject
     return command_text(f"run {shlex.quote(subject)} --avoid {fault}", store.url)
-
-
-def subject_or_none(store: Store, campaign: int) -> Any:
-    """Return the subject of a campaign; None if it cannot be loaded."""
-    subject, why = load_subject(store, campaign)
-    if why and store.campaign(campaign).options.get("subject"):
-        click.echo(f"(tests are shown as plain steps: {why})", err=True)
-    return subject

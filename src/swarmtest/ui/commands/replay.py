@@ -11,10 +11,10 @@ from swarmtest.core.errors import UserError
 from swarmtest.core.formatting import plural
 from swarmtest.core.result import Result, Verdict
 from swarmtest.processes.fork_pool import run_isolated
-from swarmtest.reduce.named_tests import named_test, save_test, seconds_of
+from swarmtest.reduce.named_tests import named_test, save_test, seconds_of, stored_code
 from swarmtest.search.command import find_searched_trial, replay_trial
 from swarmtest.subjects.subject import Subject
-from swarmtest.ui.options import store_option
+from swarmtest.ui.options import store_option, trust_option
 from swarmtest.ui.run_options import timeout_option
 
 
@@ -28,6 +28,7 @@ from swarmtest.ui.run_options import timeout_option
 @click.option(
     "--pdb", is_flag=True, help="Run in this process, and start the debugger if it fails."
 )
+@trust_option
 @store_option
 def replay(
     test: str, save: str | None, timeout: float | None, no_run: bool, pdb: bool, store: str | None
@@ -48,6 +49,11 @@ def replay(
                 f"{test} is a run of a search: its settings and its seed are printed above"
             )
         return replay_trial(*searched, store, timeout, no_run)
+    if no_run and save is None:
+        stored = stored_code(test, store)
+        if stored is not None:
+            click.echo(stored.rstrip())
+            return 0
     named = named_test(test, store, timeout)
     subject, data = named.subject, named.data
     if save is not None:

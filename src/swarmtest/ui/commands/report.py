@@ -21,6 +21,7 @@ from swarmtest.ui.options import (
     existing_store,
     latest_campaign,
     store_option,
+    trust_option,
 )
 from swarmtest.ui.report.matplotlib_figures import require_matplotlib, write_figures
 from swarmtest.ui.report.page import make_page, report_html
@@ -46,6 +47,7 @@ from swarmtest.ui.report.search_report import are_searches, search_html, search_
 )
 @click.option("--title", default="", metavar="TEXT", help="Title of the report.")
 @confidence_option
+@trust_option
 @store_option
 def report(
     campaigns: list[int],

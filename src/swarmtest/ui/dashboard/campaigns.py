@@ -29,10 +29,10 @@ from swarmtest.store.records import (
     WorkerRecord,
     unpack_counts,
 )
+from swarmtest.subjects.stored_tests import StoredTests
 from swarmtest.ui.dashboard.store_watch import CampaignFacts, StoreWatch, facts_of
 from swarmtest.ui.report.faults import ReportedFault, TestCode, known_faults
 from swarmtest.ui.report.figures import DiscoveryCurve, DiscoveryPlot
-from swarmtest.ui.report.reproduce import StoredTests
 from swarmtest.ui.svg import Scale, element, line, picture, text
 from swarmtest.ui.terminal.reduced_tests import as_shown, reduction_line, replay_words
 from swarmtest.ui.terminal.tables import (
@@ -295,10 +295,10 @@ def _race(test: str | None) -> RaceView | None:
 
 def _fault_code(record: FaultRecord) -> TestCode:
     try:
-        lines = test_code(record.test, StoredTests()).rstrip().splitlines()
+        code = record.code or test_code(record.test, StoredTests())
     except ValueError:  # not even JSON
-        lines = str(record.test).splitlines()
-    return _cut(lines)
+        code = str(record.test)
+    return _cut(code.rstrip().splitlines())
 
 
 def _cut(lines: Sequence[str]) -> TestCode:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from swarmtest.campaign.reduced_faults import reductions_of
-from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Target
 from swarmtest.race.views import RaceView, race_view
 from swarmtest.roles.study import Study
 from swarmtest.roles.views import pair_lines, roles_in_short
 from swarmtest.store.interface import Store
 from swarmtest.store.records import FaultRecord, ReductionRecord
-from swarmtest.subjects.loading import SubjectReference
+from swarmtest.subjects.stored_tests import StoredTests
 from swarmtest.ui.report.figures import IntervalPlot, interval_plot
 from swarmtest.ui.report.reproduce import roles_command
 from swarmtest.ui.report.tables import HtmlTable, amount_table, role_table
@@ -131,35 +129,22 @@ def _merged(
     return replace(fault, reduction=smallest, reduced_in=reduced_in)
 
 
-def load_subject(store: Store, campaign: int) -> tuple[Any, str]:
-    """Return the subject, which turns tests into code; or None, and why it cannot be loaded."""
-    reference = store.campaign(campaign).options.get("subject")
-    if not reference:
-        return None, "the campaign does not say where its subject is"
-    try:
-        return SubjectReference.from_json(reference).load(), ""
-    except UserError as error:
-        return None, str(error)
-
-
-def fault_views(study: Study, faults: Iterable[ReportedFault], subject: Any) -> list[FaultView]:
+def fault_views(study: Study, faults: Iterable[ReportedFault]) -> list[FaultView]:
     """Return the faults with everything that a study knows about them."""
     varied = study.chances.vary
     targets = {target.name: target for target in study.faults}
     return [
-        _view(study, fault, targets[fault.record.id], subject, varied)
+        _view(study, fault, targets[fault.record.id], varied)
         for fault in faults
         if fault.record.id in targets
     ]
 
 
-def _view(
-    study: Study, fault: ReportedFault, target: Target, subject: Any, varied: bool
-) -> FaultView:
+def _view(study: Study, fault: ReportedFault, target: Target, varied: bool) -> FaultView:
     plot = interval_plot(study, target) if varied else None
     error_rate = 1 - study.confidence
     record = as_shown(fault.record, fault.reduction)
-    code, original = _code(record, subject), _code(fault.record, subject)
+    code, original = _code(record), _code(fault.record)
     store = study.store
     part = str(store.campaign(fault.campaign).options.get("part", "step"))
     configurations = fault_configurations(store, fault.campaign, [fault.record])
@@ -186,6 +171,6 @@ def _view(
     )
 
 
-def _code(record: FaultRecord, subject: Any) -> TestCode:
-    lines = test_code(record.test, subject).rstrip().splitlines()
+def _code(record: FaultRecord) -> TestCode:
+    lines = (record.code or test_code(record.test, StoredTests())).rstrip().splitlines()
     return TestCode("\n".join(lines[:_MAX_CODE_LINES]), max(len(lines) - _MAX_CODE_LINES, 0))

@@ -39,7 +39,6 @@ from swarmtest.ui.report.faults import (
     ReportedFault,
     fault_views,
     known_faults,
-    load_subject,
 )
 from swarmtest.ui.report.figures import (
     DiscoveryPlot,
@@ -224,7 +223,6 @@ class ReportPage:
     faults: tuple[FaultView, ...]
     relations: tuple[str, ...]
     """Sentences about faults that may be one bug."""
-    no_subject: str
     shares: tuple[RoleShares, ...]
     curves: tuple[tuple[DiscoveryPlot, ...], ...]
     """For each kind of target, a curve by tests and a curve by CPU time."""
@@ -266,7 +264,6 @@ def make_page(
     study = Study(store, campaigns, confidence)
     records = tuple(store.campaign(campaign) for campaign in campaigns)
     faults = known_faults(store, campaigns)
-    subject, no_subject = load_subject(store, campaigns[0]) if faults else (None, "")
     tables = {kind: study.table(kind) for kind in study.kinds()}
     no_variation = _no_variation(study)
     coverage = coverage_of(study, tables)
@@ -287,9 +284,8 @@ def make_page(
         growth=growth_table([outlook.growth for outlook in outlooks if outlook.growth]),
         no_variation=no_variation,
         fault_table=fault_table(faults, study),
-        faults=tuple(fault_views(study, faults[:MOST_FAULTS], subject)),
+        faults=tuple(fault_views(study, faults[:MOST_FAULTS])),
         relations=() if no_variation else tuple(r.sentence() for r in triage(study).relations),
-        no_subject=no_subject,
         shares=()
         if no_variation
         else tuple(role_shares(kind, table) for kind, table in tables.items()),

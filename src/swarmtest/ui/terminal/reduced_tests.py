@@ -34,7 +34,9 @@ def as_shown(fault: FaultRecord, reduction: ReductionRecord | None) -> FaultReco
     """Return the fault with the test to show: the reduced one, if that is smaller."""
     if reduction is None or not is_smaller(reduction, fault):
         return fault
-    return fault._replace(test=reduction.test, details=reduction.details or fault.details)
+    return fault._replace(
+        test=reduction.test, details=reduction.details or fault.details, code=reduction.code
+    )
 
 
 def replay_words(campaign: int, fault: FaultRecord, reduction: ReductionRecord | None) -> str:

@@ -15,7 +15,6 @@ from swarmtest.core.space import Space
 from swarmtest.store import DEFAULT_PATH
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord, FaultRecord, unpack_counts
-from swarmtest.subjects.machine.test import MachineTest
 from swarmtest.ui.terminal.text import can_show, elided, kind_and_signature
 
 _MAX_CODE_LINES = 40
@@ -52,7 +51,7 @@ def fault_lines(
     lines = [
         f"fault {fault.id}  {kind_and_signature(fault.kind, fault.signature)}",
         f"  shown by {plural(fault.count, 'test')}, first by trial {fault.first_trial}; "
-        f"shortest: {plural(fault.size, _part(subject))}, trial {fault.trial}",
+        f"shortest: {plural(fault.size, subject.part)}, trial {fault.trial}",
     ]
     if reduced:
         lines.append(f"  {reduced}")
@@ -62,16 +61,11 @@ def fault_lines(
     if configuration:
         lines.append(f"  found with: {configuration}")
     lines += [f"  {line}" for line in why]
-    code = test_code(fault.test, subject)
+    code = fault.code or test_code(fault.test, subject)
     if code:
         shown = code.rstrip().splitlines()
         lines += ["", *(("    " + line).rstrip() for line in shortened(shown)), ""]
     return [*lines, f"  replay: {command}"] if command else lines
-
-
-def _part(subject: Any) -> str:
-    """Return the name of a test's parts; a subject that cannot be loaded is probably a machine."""
-    return subject.part if subject is not None else "step"
 
 
 def fault_message(fault: FaultRecord) -> str:
@@ -87,21 +81,8 @@ def fault_message(fault: FaultRecord) -> str:
 
 
 def test_code(test: str | None, subject: Any) -> str:
-    """Return a stored test as code; as a plain list of steps if its subject cannot be loaded."""
-    if test is None:
-        return ""
-    data = json.loads(test)
-    if subject is not None:
-        code: str = subject.code(data)
-        return code
-    if isinstance(data, dict) and "text" in data:
-        return str(data["text"])
-    if not isinstance(data, dict) or "format" not in data:
-        return json.dumps(data, indent=1)
-    steps = MachineTest.from_json(data).steps
-    return "\n".join(
-        f"{step.action}({', '.join(map(json.dumps, step.arguments))})" for step in steps
-    )
+    """Return a stored test as code; `subject` is the test's own, or a `StoredTests`."""
+    return "" if test is None else str(subject.code(json.loads(test)))
 
 
 def fault_configurations(
