@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from installed_packages import install
 
-import swarmtest
-from swarmtest import Campaign, Configuration, Space, Strategy, UserError
+from swarmtest import Campaign, Configuration, Space, Strategy, UserError, strategies
 from swarmtest.core.strategy_names import current_strategy_text
 from swarmtest.strategies import (
     Coin,
@@ -142,8 +141,8 @@ def test_the_old_name_of_a_strategy_is_accepted(old, now):
 
 
 def test_the_old_name_of_the_class_is_accepted():
-    assert swarmtest.Default is swarmtest.AllOn  # type: ignore[attr-defined]
-    assert isinstance(parse_strategy("default"), swarmtest.AllOn)  # type: ignore[attr-defined]
+    assert strategies.Default is strategies.AllOn
+    assert isinstance(parse_strategy("default"), strategies.AllOn)
 
 
 @pytest.mark.parametrize(
