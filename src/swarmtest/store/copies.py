@@ -134,7 +134,9 @@ class TargetSums:
 
     def _summed(self, ids: BitMap) -> bytes:
         self._learn(ids - self._seen)
-        sums: npt.NDArray[np.uint64] = self._hashes[np.array(ids, np.int64)].sum(axis=0)
+        sums: npt.NDArray[np.uint64] = self._hashes[np.array(ids, np.int64)].sum(
+            axis=0, dtype=np.uint64
+        )
         return sums.tobytes()
 
     def _learn(self, ids: BitMap) -> None:
