@@ -326,7 +326,11 @@ def small_disk(chaos: Chaos) -> Iterator[tuple[Path, Callable[[], None], str]]:
     if mounted.returncode == 0:
         try:
             more = ["mount", "-o", "remount,size=200m", str(directory)]
-            yield directory, lambda: subprocess.run(more, check=True) and None, "small tmpfs"
+
+            def more_room() -> None:
+                subprocess.run(more, check=True)
+
+            yield directory, more_room, "small tmpfs"
         finally:
             subprocess.run(["umount", "-l", str(directory)], check=True)
         return

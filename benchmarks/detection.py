@@ -26,6 +26,7 @@ import machines
 from harness import arguments, print_figures, print_table, progress, require_modules
 
 from swarmtest import Machine
+from swarmtest.core.sampling import Proposal
 from swarmtest.core.seeds import seed_of_test, trial_key
 from swarmtest.strategies import Stream, parse_strategy
 from swarmtest.subjects import MachineSubject
@@ -62,6 +63,7 @@ def tests_until_found(machine: type[Machine], strategy: str, seed: int, cap: int
     for trial in range(cap):
         stream.rekey(trial_key(seed, trial))
         proposal = chosen.ask(subject.space, trial, stream)
+        assert isinstance(proposal, Proposal)
         if subject.execute(proposal.configuration, seed_of_test(seed, trial)).fault:
             return trial + 1
     return None
@@ -105,7 +107,8 @@ def hypothesis_until_found(machine: type[Machine], seed: int, cap: int) -> int |
         return rule()(act)
 
     members = {name: acting(name) for name in MachineSubject(machine).space.feature_names}
-    hypothesis.core.global_force_seed = seed
+    hypothesis.core.global_force_seed = seed  # type: ignore[assignment]  # declared as None
+    assert isinstance(machine.steps, int)
     chosen = settings(
         max_examples=cap,
         stateful_step_count=machine.steps,
@@ -137,6 +140,7 @@ def share_failing(machine: type[Machine], strategy: str, tests: range) -> int:
     for trial in tests:
         stream.rekey(trial_key(0, trial))
         proposal = chosen.ask(subject.space, trial, stream)
+        assert isinstance(proposal, Proposal)
         failing += subject.execute(proposal.configuration, seed_of_test(0, trial)).fault is not None
     return failing
 

@@ -18,6 +18,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from harness import (
@@ -30,7 +31,7 @@ from harness import (
     timed,
 )
 
-from swarmtest.core.sampling import rates_for, toss
+from swarmtest.core.sampling import Proposal, rates_for, toss
 from swarmtest.core.seeds import Stream
 from swarmtest.core.space import Space
 from swarmtest.strategies.strategy import parse_strategy
@@ -93,6 +94,11 @@ def ours(name: str) -> Callable[[int], list[str]]:
     return lambda count: [generator.text(generator.grown(weights, seed)) for seed in range(count)]
 
 
+def add_texts(texts: list[str], maker: Callable[[int], list[str]], count: int) -> None:
+    """Generate so many texts."""
+    texts.extend(maker(count))
+
+
 def grammarinators(name: str, place: Path) -> Callable[[int], list[str]]:
     """So many texts from grammarinator, with the same limit of tokens."""
     from grammarinator.runtime import RuleSize, simple_space_serializer
@@ -151,7 +157,7 @@ def speeds(quick: bool) -> dict[str, dict[str, float]]:
             for _ in range(rounds):
                 for (who, maker), count in zip(makers.items(), counts, strict=True):
                     texts: list[str] = []
-                    seconds = timed(lambda m=maker, c=count, t=texts: t.extend(m(c)))
+                    seconds = timed(partial(add_texts, texts, maker, count))
                     tokens = sum(len(TOKEN.findall(text)) for text in texts)
                     rates[who].append(
                         (tokens / seconds, sum(map(len, texts)) / seconds, tokens / len(texts))
@@ -190,7 +196,7 @@ def reached(strategy: str, seconds: float, seed: int) -> tuple[int, int]:
     start, trial = cpu_seconds(), 0
     while cpu_seconds() - start < seconds:
         answer = chooser.ask(subject.space, trial, Stream(seed, trial))
-        configuration = getattr(answer, "configuration", answer)
+        configuration = answer.configuration if isinstance(answer, Proposal) else answer
         text = subject.test_of(configuration, seed * 1_000_003 + trial)["text"]
         database = sqlite3.connect(":memory:", isolation_level=None, cached_statements=0)
         database.set_progress_handler(lambda: 1, sql.STEPS)

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import rule_machines
 from harness import arguments, print_figures, print_table, progress, require_modules
 
+from swarmtest.core.sampling import Proposal
 from swarmtest.core.seeds import seed_of_test, trial_key
 from swarmtest.strategies import Stream, parse_strategy
 from swarmtest.subjects.hypothesis.subject import RuleBasedSubject
@@ -70,8 +71,9 @@ def ours(row: str, strategy: str, seed: int, cap: int) -> Found:
     begun = time.process_time()
     for trial in range(cap):
         stream.rekey(trial_key(seed, trial))
-        configuration = chosen.ask(subject.space, trial, stream).configuration
-        if subject.execute(configuration, seed_of_test(seed, trial)).fault:
+        proposal = chosen.ask(subject.space, trial, stream)
+        assert isinstance(proposal, Proposal)
+        if subject.execute(proposal.configuration, seed_of_test(seed, trial)).fault:
             return Found(trial + 1, time.process_time() - begun)
     return NOTHING
 
@@ -107,7 +109,7 @@ class Watch:
         from hypothesis import HealthCheck, Phase, settings
         from hypothesis.stateful import run_state_machine_as_test
 
-        hypothesis.core.global_force_seed = seed
+        hypothesis.core.global_force_seed = seed  # type: ignore[assignment]  # declared as None
         chosen = settings(
             max_examples=examples,
             stateful_step_count=self.machine.steps,
@@ -142,8 +144,9 @@ def steps_per_second(row: str, engine: str, tests: int) -> float:
     begun, steps = time.process_time(), 0
     for trial in range(tests):
         stream.rekey(trial_key(1, trial))
-        configuration = chosen.ask(subject.space, trial, stream).configuration
-        steps += subject.execute(configuration, seed_of_test(1, trial)).steps
+        proposal = chosen.ask(subject.space, trial, stream)
+        assert isinstance(proposal, Proposal)
+        steps += subject.execute(proposal.configuration, seed_of_test(1, trial)).steps
     return steps / (time.process_time() - begun)
 
 

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from random import Random
+from typing import Any, ClassVar
+
 from swarmtest import Machine, action, integers
 
 
 class StackProgram:
     """push, pop and add on a stack: the blog's program."""
 
-    def __init__(self):
-        self.items = []
+    def __init__(self) -> None:
+        self.items: list[int] = []
 
-    def push(self, value):
+    def push(self, value: int) -> None:
         self.items.append(value)
 
-    def pop(self):
+    def pop(self) -> None:
         if self.items:
             self.items.pop()
 
-    def add(self):
+    def add(self) -> None:
         items = self.items
         if len(items) >= 2:
             items.append(items.pop() + items.pop())
@@ -29,20 +33,25 @@ class PushPopAdd(Machine):
 
     steps = 50
 
-    def start(self):
+    def start(self) -> None:
         self.program = StackProgram()
 
     @action(value=integers(0, 9))
-    def push(self, value):
+    def push(self, value: int) -> None:
         self.program.push(value)
 
     @action
-    def pop(self):
+    def pop(self) -> None:
         self.program.pop()
 
     @action
-    def add(self):
+    def add(self) -> None:
         self.program.add()
+
+
+def half_normal(rng: Random) -> int:
+    """Draw a number of steps."""
+    return max(1, round(abs(rng.gauss(0, 25))))
 
 
 class Overflow32(Machine):
@@ -54,19 +63,18 @@ class Overflow32(Machine):
 
     capacity = 32
 
-    def steps(rng):
-        return max(1, round(abs(rng.gauss(0, 25))))
+    steps: ClassVar[int | tuple[int, int] | Callable[[Random], int]] = half_normal
 
-    def start(self):
+    def start(self) -> None:
         self.depth = 0
 
     @action
-    def push(self):
+    def push(self) -> None:
         assert self.depth < self.capacity, "overflow"
         self.depth += 1
 
     @action
-    def pop(self):
+    def pop(self) -> None:
         if self.depth:
             self.depth -= 1
 
@@ -83,7 +91,7 @@ class DepthWithAdd(Overflow32):
     steps = 200
 
     @action
-    def add(self):
+    def add(self) -> None:
         if self.depth >= 2:
             self.depth -= 1
 
@@ -93,21 +101,21 @@ class Ratio(Machine):
 
     steps = 200
 
-    def start(self):
+    def start(self) -> None:
         self.pushes = self.pops = self.history = 0
 
     @action
-    def push(self):
+    def push(self) -> None:
         self.pushes += 1
         self.history += 1
 
     @action
-    def pop(self):
+    def pop(self) -> None:
         self.pops += 1
         self.history += 1
 
     @action
-    def optimize(self):
+    def optimize(self) -> None:
         self.history += 1
         assert not (self.history > 100 and self.pops >= 5 * self.pushes > 0), "optimizer bug"
 
@@ -117,16 +125,16 @@ class OpenFiles(Machine):
 
     steps = 512
 
-    def start(self):
+    def start(self) -> None:
         self.opened = 0
 
     @action
-    def open(self):
+    def open(self) -> None:
         self.opened += 1
         assert self.opened < 64, "descriptor table overflow"
 
     @action
-    def close(self):
+    def close(self) -> None:
         self.opened = 0
 
 
@@ -139,16 +147,18 @@ class HalfAsCommon(Machine):
 
     steps = 512
 
-    def start(self):
+    def start(self) -> None:
         self.counts = [0] * 10
 
-    def stop(self):
+    def stop(self) -> None:
         rare, common = self.counts[:3], self.counts[3:6]
         low, high = max(10, 0.3 * max(common)), 0.7 * min(common)
         assert not (min(rare) >= low and max(rare) <= high), "ratio bug"
 
 
-def _add_plain_actions(cls, names, method):
+def _add_plain_actions(
+    cls: type[Machine], names: Iterable[str], method: Callable[[str], Callable[[Any], None]]
+) -> None:
     """Give a machine class one action per name, each calling `method(name)`."""
     for name in names:
         made = method(name)
@@ -156,8 +166,8 @@ def _add_plain_actions(cls, names, method):
         setattr(cls, name, action(made))
 
 
-def _counting(number):
-    def count(self):
+def _counting(number: int) -> Callable[[HalfAsCommon], None]:
+    def count(self: HalfAsCommon) -> None:
         self.counts[number] += 1
 
     return count

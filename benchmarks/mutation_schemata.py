@@ -150,10 +150,10 @@ def _weave(
     return ordered
 
 
-def _chosen(spot: NodeSpot, node: ast.AST, new: ast.AST, number: int) -> ast.AST:
+def _chosen(spot: NodeSpot, node: Any, new: Any, number: int) -> ast.AST:
     name = ast.Name(SELECTOR, ast.Load())
     test = ast.Compare(name, [ast.Eq()], [ast.Constant(number)])
-    made: Any
+    made: ast.AST
     if isinstance(spot.node, ast.stmt):
         made = ast.If(test, [new], [node])
     else:

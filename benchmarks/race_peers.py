@@ -103,7 +103,7 @@ def _environment(package: str, python: str) -> Path | None:
         return program
     shutil.rmtree(place, ignore_errors=True)
     subprocess.run([python, "-m", "venv", place], check=True, capture_output=True)
-    install = [program, "-m", "pip", "install", "-q", package]
+    install = [str(program), "-m", "pip", "install", "-q", package]
     done = subprocess.run(install, capture_output=True, text=True)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["pip failed"])[-1]

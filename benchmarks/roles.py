@@ -26,6 +26,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -87,10 +88,13 @@ QUICK = Size(12_800, 64, 4_000, 800, 500, 50, 2, (300, 1000))
 
 
 def proposals(strategy: str, space: Space, tests: int, seed: int) -> list[Proposal]:
-    chosen, stream, found = parse_strategy(strategy), Stream(seed), []
+    chosen, stream = parse_strategy(strategy), Stream(seed)
+    found: list[Proposal] = []
     for trial in range(tests):
         stream.rekey(trial_key(seed, trial))
-        found.append(chosen.ask(space, trial, stream))
+        proposal = chosen.ask(space, trial, stream)
+        assert isinstance(proposal, Proposal)
+        found.append(proposal)
     return found
 
 
@@ -331,7 +335,7 @@ class Planted:
     """A target, the features that matter for it, and how often it is hit."""
 
     name: str
-    chance: Callable[[On], Array]
+    chance: Callable[[On], npt.NDArray[np.floating[Any]]]
     triggers: tuple[int, ...] = ()
     suppressors: tuple[int, ...] = ()
     pair: tuple[int, int] | None = None

@@ -13,12 +13,12 @@ class Depth(RuleBasedStateMachine):
     depth = 0
 
     @rule(value=st.integers(0, 9))
-    def push(self, value):
+    def push(self, value: int) -> None:
         assert self.depth < 32, "overflow"
         self.depth += 1
 
     @rule()
-    def pop(self):
+    def pop(self) -> None:
         self.depth = max(0, self.depth - 1)
 
 
@@ -29,7 +29,7 @@ class DepthWithAdd(Depth):
 
     @precondition(lambda self: self.depth >= 2)
     @rule()
-    def add(self):
+    def add(self) -> None:
         self.depth -= 1
 
 
@@ -40,17 +40,17 @@ class Ratio(RuleBasedStateMachine):
     pushes = pops = history = 0
 
     @rule()
-    def push(self):
+    def push(self) -> None:
         self.pushes += 1
         self.history += 1
 
     @rule()
-    def pop(self):
+    def pop(self) -> None:
         self.pops += 1
         self.history += 1
 
     @rule()
-    def optimize(self):
+    def optimize(self) -> None:
         self.history += 1
         assert not (self.history > 100 and self.pops >= 5 * self.pushes > 0), "optimizer bug"
 
@@ -63,35 +63,35 @@ class OpenFiles(RuleBasedStateMachine):
     files = Bundle("files")
 
     @rule(target=files)
-    def open(self):
+    def open(self) -> int:
         self.opened += 1
         assert self.opened < 32, "descriptor table overflow"
         return self.opened
 
     @rule(file=consumes(files))
-    def close(self, file):
+    def close(self, file: int) -> None:
         self.opened -= 1
 
     @rule(file=files, size=st.integers(0, 4096))
-    def read(self, file, size): ...
+    def read(self, file: int, size: int) -> None: ...
 
     @rule(file=files, data=st.binary(max_size=8))
-    def write(self, file, data): ...
+    def write(self, file: int, data: bytes) -> None: ...
 
     @rule(file=files, offset=st.integers(0, 2**31))
-    def lseek(self, file, offset): ...
+    def lseek(self, file: int, offset: int) -> None: ...
 
     @rule()
-    def mkdir(self): ...
+    def mkdir(self) -> None: ...
 
     @rule()
-    def rmdir(self): ...
+    def rmdir(self) -> None: ...
 
     @rule()
-    def unlink(self): ...
+    def unlink(self) -> None: ...
 
     @rule()
-    def sync(self): ...
+    def sync(self) -> None: ...
 
 
 class Values(RuleBasedStateMachine):
@@ -100,11 +100,11 @@ class Values(RuleBasedStateMachine):
     steps = 50
 
     @rule(values=st.lists(st.integers(0, 100)))
-    def total(self, values):
+    def total(self, values: list[int]) -> None:
         assert sum(values) < 1000, "large"
 
     @rule(value=st.integers())
-    def one(self, value): ...
+    def one(self, value: int) -> None: ...
 
     @rule(word=st.text())
-    def word(self, word): ...
+    def word(self, word: str) -> None: ...

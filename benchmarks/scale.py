@@ -23,10 +23,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from harness import print_figures, print_table, progress, require_modules
 from store_speed import fill, postgres, seconds, trials
@@ -159,7 +161,7 @@ def stores(size: Size) -> dict[str, object]:
     with tempfile.TemporaryDirectory() as directory, postgres() as url:
         for name, where in (("sqlite", str(Path(directory) / "store.db")), ("postgresql", url)):
             with open_store(where) as store:
-                speeds[name] = size.stored / seconds(lambda store=store: fill(store, records))
+                speeds[name] = size.stored / seconds(partial(fill, store, records))
     print(f"\n(c) {size.stored:,} trials of 300 hits, in batches of 1,000")
     print_table(("store", "trials/s"), [(name, f"{each:,.0f}") for name, each in speeds.items()])
     return {f"{name}_per_second": round(each) for name, each in speeds.items()}
@@ -219,7 +221,7 @@ def main() -> None:
     parser.add_argument("--only", choices="abcd", help="one part")
     options = parser.parse_args()
     size = QUICK if options.quick else FULL
-    parts = {
+    parts: dict[str, Callable[[], dict[str, Any]]] = {
         "a": lambda: workers(size),
         "b": lambda: dask(size),
         "c": lambda: stores(size),

@@ -15,7 +15,7 @@ import json
 import resource
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from harness import cpu_seconds
@@ -23,7 +23,7 @@ from scale_data import Made
 
 from swarmtest import open_store
 from swarmtest.analysis.propensities import propensities_of
-from swarmtest.analysis.role_cells import transposed_blocks
+from swarmtest.analysis.role_cells import HitBlock, transposed_blocks
 from swarmtest.core.targets import Target
 from swarmtest.growth.growth import measure_growth
 from swarmtest.roles.counting import count_table
@@ -54,7 +54,7 @@ def counting(made: Made) -> dict[str, float]:
     before = megabytes()
     start = cpu_seconds()
 
-    def blocks(part: slice) -> object:
+    def blocks(part: slice) -> Iterable[HitBlock]:
         assert part == slice(0, count), "there are no groups, so there is one pass"
         return transposed_blocks(itertools.islice(itertools.cycle(rows), made.tests), count)
 
@@ -98,7 +98,8 @@ def store(made: Made) -> dict[str, float]:
 
 def main() -> None:
     what, *numbers, likes = sys.argv[1:]
-    made = Made(*map(int, numbers), likes=float(likes))
+    tests, features, targets, hits = map(int, numbers)
+    made = Made(tests, features, targets, hits, float(likes))
     print(json.dumps({"counting": counting, "store": store}[what](made)))
 
 

@@ -20,6 +20,7 @@ import statistics
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 from harness import (
@@ -155,10 +156,10 @@ def main() -> None:
     for number in range(1, rounds + 1):
         progress(f"round {number} of {rounds}: bare loops, campaigns, Hypothesis")
         for name, loop in zip(names, loops, strict=True):
-            seconds[name].append(timed(lambda loop=loop: loop(tests)))
+            seconds[name].append(timed(partial(loop, tests)))
         for strategy in strategies:
             before = time.process_time()
-            used = timed(lambda strategy=strategy: campaign(tests, strategy))
+            used = timed(partial(campaign, tests, strategy))
             seconds[strategy].append(used - start_up)
             writer.append(time.process_time() - before - writer_start)
         hypothesis.append(hypothesis_steps_per_second(examples))

@@ -41,13 +41,13 @@ class Disagreement(AssertionError):
     """The same question had two answers."""
 
 
-def run(program):
+def run(program: str) -> set[str]:
     """Run a program; raise if SQLite is wrong; tell the instructions it was compiled to."""
     database = sqlite3.connect(":memory:", isolation_level=None, cached_statements=0)
     database.set_progress_handler(lambda: 1, STEPS)
     database.executescript(TABLES)
     database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 1_000_000)
-    reached = set()
+    reached: set[str] = set()
     try:
         for statement in program.split(";"):
             if statement.strip():
@@ -58,7 +58,7 @@ def run(program):
     return reached
 
 
-def run_statement(database, statement):
+def run_statement(database: sqlite3.Connection, statement: str) -> set[str]:
     """Run one statement; what SQLite refuses is fine."""
     try:
         compiled = database.execute(f"EXPLAIN {statement}").fetchall()
@@ -72,11 +72,11 @@ def run_statement(database, statement):
     return {row[1] for row in compiled}
 
 
-def check_condition(database, query, condition):
+def check_condition(database: sqlite3.Connection, query: str, condition: str) -> None:
     """Ask how many rows meet a condition, in ways that must agree."""
     table = query.removesuffix("WHERE ").replace("SELECT *", "", 1)
 
-    def count(answer, where=""):
+    def count(answer: str, where: str = "") -> int:
         return database.execute(f"SELECT {answer} {table} {where}").fetchone()[0] or 0
 
     everything = count("COUNT(*)")
@@ -93,7 +93,7 @@ def check_condition(database, query, condition):
         raise Disagreement(f"WHERE finds {held} rows, but the condition is true for {computed}")
 
 
-def check_database(database):
+def check_database(database: sqlite3.Connection) -> None:
     """The file has to be sound whatever was done to it."""
     with contextlib.suppress(sqlite3.OperationalError):  # no transaction was open
         database.execute("ROLLBACK")

@@ -189,6 +189,7 @@ def swarmtest(
     )
     assert server.stdin
     assert server.stdout
+    answers = server.stdout
     numbers = itertools.count()
 
     def run(
@@ -203,17 +204,17 @@ def swarmtest(
             "files": [*map(str, files)],
         }
         print(json.dumps(order), file=server.stdin, flush=True)
-        ended = bool(select.select([server.stdout], [], [], patience)[0])
+        ended = bool(select.select([answers], [], [], patience)[0])
         if not ended:
             child = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
             for pid in [*map(int, child), *marked_processes(f"TEST_MARK={mark}")]:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-        status = json.loads(server.stdout.readline())
+        status = json.loads(answers.readline())
         out, err = (file.read_text(errors="replace") for file in files)
         if not ended:
             pytest.fail(f"swarmtest {arguments} still ran after {patience} s\n{out}\n{err}")
-        return subprocess.CompletedProcess(arguments, status, out, err)
+        return subprocess.CompletedProcess([*map(str, arguments)], status, out, err)
 
     yield run
     server.communicate()

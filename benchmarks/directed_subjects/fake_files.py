@@ -53,7 +53,7 @@ class FakeFiles(Machine):
         self.os = FakeOsModule(self.system)
         self.open_file = FakeFileOpen(self.system)
         self.shutil = FakeShutilModule(self.system)
-        self.pathlib = FakePathlibModule(self.system)
+        self.pathlib: Any = FakePathlibModule(self.system)  # type: ignore[no-untyped-call]
         self.system.chmod("/", 0o777, force_unix_mode=True)
 
     def stop(self) -> None:

@@ -20,7 +20,8 @@ from swarmtest.subjects import GrammarSubject
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # it warns of what it cannot write
 GRAMMAR = Path(__file__).resolve().parents[2] / "examples" / "sql.lark"
 WRITTEN = ("postgres", "mysql", "tsql")
-SCHEMA = {table: {"c0": "INT", "c1": "TEXT", "c2": "REAL"} for table in ("t0", "t1", "t2", "v0")}
+COLUMNS = {"c0": "INT", "c1": "TEXT", "c2": "REAL"}
+SCHEMA: dict[str, object] = dict.fromkeys(("t0", "t1", "t2", "v0"), COLUMNS)
 
 
 def run(program: str) -> None:

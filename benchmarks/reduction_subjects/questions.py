@@ -42,7 +42,10 @@ class Subject(Protocol):
 
     title: str
     part: str
-    all_mutants: range
+
+    @property
+    def all_mutants(self) -> range:
+        """The numbers of its mutants."""
 
     def test(self, seed: int) -> list[Any]:
         """A test, by its seed."""
@@ -167,7 +170,7 @@ class Study:
     def median(self, kind: str, level: int, name: str) -> float:
         """Of one measure over all tests that were reduced in one way."""
         return statistics.median(
-            getattr(p, name) for p in self.points if (p.kind, p.level) == (kind, level)
+            float(getattr(p, name)) for p in self.points if (p.kind, p.level) == (kind, level)
         )
 
     def tau(self, kind: str, name: str) -> KendallTau:

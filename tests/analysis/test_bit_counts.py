@@ -16,7 +16,7 @@ def columns(tests: int, count: int, seed: int, density: float = 0.3) -> np.ndarr
 
 
 def by_hand(targets: np.ndarray, features: np.ndarray) -> np.ndarray:
-    return targets.T.astype(int) @ features.astype(int)
+    return np.asarray(targets.T.astype(int) @ features.astype(int))
 
 
 @given(st.integers(1, 300), st.integers(0, 7), st.integers(0, 9), st.integers(0, 2**32))

@@ -88,7 +88,7 @@ def test_the_hits_needed_are_the_fewest_at_which_all_and_none_stand_out(base, co
 
     def both_stand_out(n: int) -> bool:
         above = wilson_interval(n, n, confidence)[0] > base
-        return above and wilson_interval(0, n, confidence)[1] < base
+        return bool(above and wilson_interval(0, n, confidence)[1] < base)
 
     assert both_stand_out(needed + 1)
     assert not both_stand_out(needed - 1)

@@ -82,7 +82,7 @@ def same(one, other):
             for said in (value, other[name])
         ]
         assert words[0] == words[1], name
-        assert np.allclose(*numbers, rtol=1e-5, atol=1e-9, equal_nan=True), name
+        assert np.allclose(numbers[0], numbers[1], rtol=1e-5, atol=1e-9, equal_nan=True), name
 
 
 @pytest.mark.parametrize("strategies", [("coin",), ("layered", "coin:n=20"), ("activation",)])
@@ -145,9 +145,9 @@ def test_more_hits_than_a_few_planes_hold_are_counted_in_machine_code():
     block = block_of(np.ones((tests, 1), bool))
     has = np.random.default_rng(1).random((tests, 66)) < [[0.5] * 65 + [1.0]]
     counts = np.zeros((1, 66), np.int32)
-    bit_counts._compiled().add_rows(
-        block.starts, block.tests, np.arange(1), Bits.of(has).words, counts
-    )
+    compiled = bit_counts._compiled()
+    assert compiled
+    compiled.add_rows(block.starts, block.tests, np.arange(1), Bits.of(has).words, counts)
     assert np.array_equal(counts[0], has.sum(axis=0))
 
 

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 
 from swarmtest import Machine, action, integers
 
@@ -103,7 +104,7 @@ def subprocess_left():
     raise RuntimeError("a process is left")
 
 
-STRIKES = {
+STRIKES: dict[str, Callable[[], object]] = {
     "mark": lambda: raise_(RuntimeError("mark")),
     "segfault": lambda: ctypes.string_at(0),
     "os_exit": lambda: os._exit(3),

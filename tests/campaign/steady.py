@@ -76,6 +76,7 @@ class CrashesThenHangs(Machine):
     """The first test crashes; when it is run again, to find out its steps, it hangs."""
 
     def start(self):
+        assert LOG
         with open(LOG, "a") as log:
             log.write("started\n")
             self.is_first = log.tell() == len("started\n")

@@ -131,9 +131,9 @@ def test_the_subject_is_loaded_when_it_is_asked_for(project):
 
 def test_what_needs_no_import_is_refused_at_once(project):
     with pytest.raises(UserError, match="7 cannot be tested"):
-        Campaign(7)
+        Campaign(7)  # type: ignore[arg-type]
     with pytest.raises(UserError, match="is not a strategy"):
-        Campaign("untouched_subject.py", 7)
+        Campaign("untouched_subject.py", 7)  # type: ignore[arg-type]
     with pytest.raises(UserError, match="workers must be 0"):
         Campaign("untouched_subject.py", workers=-1)
     with pytest.raises(UserError, match="there is no module 'untuched_program'"):

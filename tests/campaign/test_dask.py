@@ -163,6 +163,7 @@ def test_coverage_of_a_program_with_packages_and_data_is_the_same_as_locally(
     ):
         (project / file).parent.mkdir(parents=True, exist_ok=True)
         (project / file).write_text(text)
+    common: tuple[object, ...]
     common = ("run", project / "harness/machine.py", "-n", 400, "-q", "--no-reduce")
     common = (*common, "--coverage", "line,branch", "--keep-tests")
     stores = []
@@ -308,6 +309,7 @@ def test_deaths_of_workers_scheduler_and_campaign_lose_and_double_nothing(
 
 
 def test_tests_can_be_aimed_on_a_cluster(cluster, here, swarmtest):
+    words: tuple[object, ...]
     words = ("focus", ARGUMENTS[1], "--target", "event:many numbers", "-n", 300)
     words = (*words, "--baseline-tests", 300, "-q", "--no-reduce", "--store", "aimed.db")
     done = swarmtest(*words, "--executor", cluster.executor, cwd=here)
@@ -419,7 +421,7 @@ def test_an_installed_package_travels_by_version_and_another_version_refuses(
         words = ("run", "--api", "tinycounter:Counter", "-n", 20, "--store", store)
         process = start(*words, "--executor", bare.executor, cwd=tmp_path, PYTHONPATH=ours)
         out, err = process.communicate(timeout=60)
-        return subprocess.CompletedProcess(words, process.returncode, out, err)
+        return subprocess.CompletedProcess([*map(str, words)], process.returncode, out, err)
 
     bare.start_worker(PYTHONPATH=theirs)
     line = refused(run("a.db"), "worker tcp://127.0.0.1:", "tinycounter 2.0", "tinycounter 1.0")

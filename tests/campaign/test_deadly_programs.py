@@ -126,6 +126,7 @@ def test_the_shortest_test_of_a_crash_has_its_last_step_last(campaign):
     _, store = campaign("segfault")
     with open_store(str(store)) as opened:
         (fault,) = opened.faults(1)
+    assert fault.test
     steps = json.loads(fault.test)["steps"]
     assert steps[-1] == ["strike", [7]]
     assert ["strike", [7]] not in steps[:-1]

@@ -9,6 +9,7 @@ import stat
 import sys
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -240,6 +241,7 @@ def test_a_message_of_a_worker_arrives_as_it_was_sent():
 def test_paths_of_a_worker_are_not_in_what_is_told():
     there = Fault("exit", "error in /away/home/ann/prog", "see /away/home/ann/log")
     told = (there.id, there.kind, there.signature, there.details, 3, 3, 1, None)
+    news: Any
     news = ([], [("prog.py", "x", "/away/home/ann/prog.py")], b"", ["no source: /away/home/ann/x"])
     translator = PathTranslator("/away")
     message = BatchMessage([row(3, there.id)], [], [()], news, [told], [])
@@ -258,7 +260,7 @@ def test_paths_of_a_worker_are_not_in_what_is_told():
 def test_a_batch_that_ran_twice_counts_once_and_its_faults_only_with_a_row():
     definitions = Definitions()
     fault = ("abc", "exit", "exit", "", 7, 7, 1, None)
-    news = ([("key",)], [], b"", [])
+    news: Any = ([("key",)], [], b"", [])
     copy = BatchMessage([row(7, "abc")], [b"set"], [(0,)], news, [fault], [(7, "test")])
     answer = {"host": "tcp://ant:1/5-1", "last_message": 1}
     assert definitions.accept(answer, [copy], with_rows=False) == [([], [], [], news, [], [])]
@@ -304,7 +306,7 @@ def test_what_a_host_tells_once_is_told_again_until_it_was_heard(remote_host):
 
 
 def test_a_host_that_is_told_to_stop_tells_what_is_done(remote_host):
-    asked = []
+    asked: list[Any] = []
 
     def stopped():
         asked.append(None)

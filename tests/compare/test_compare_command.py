@@ -87,6 +87,7 @@ def test_the_report_tells_how_soon_each_fault_is_found(text):
 
 def test_the_same_report_can_be_shown_again_without_running(place, text, swarmtest):
     command = re.search(r"^show this again: swarmtest (.*)$", text, re.MULTILINE)
+    assert command
     again = swarmtest(*command[1].split(), cwd=place)
     assert again.returncode == 0
     report = text.partition("\n\n")[2].partition("\n\nshow this again")[0]
@@ -290,9 +291,11 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_show_it(place, start, until, 
     assert "Traceback" not in err
     assert re.search(r"interrupted: \d of 10 runs are done, and kept", out)
     command = re.search(r"compare what is done: swarmtest (.*)", out)
+    assert command
     assert swarmtest(*command[1].split(), cwd=place).returncode == 0
     finished = out.count("\nrun ") - 1  # "run the rest"
     command = re.search(r"run the rest: swarmtest (.* --continue)\n", out)
+    assert command
     rest = swarmtest(*command[1].split(), cwd=place)
     assert rest.returncode == 0
     assert rest.stdout.count(": in the store already") == finished >= 2

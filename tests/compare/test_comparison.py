@@ -113,6 +113,7 @@ def test_against_the_baseline_targets_are_its_own_the_others_or_of_both():
     (faults,) = [d for d in compared(TWO).equal_tests.differences if d.kind == "fault"]
     assert (faults.only_baseline, faults.only_here, faults.both) == (0, 1, 1)
     assert faults.more.value == 1.0
+    assert faults.effect
     assert faults.effect.a12 == pytest.approx((1 + 1 + 0.5 + 1) / 4)
 
 
@@ -245,7 +246,7 @@ def test_the_first_fault_of_all_is_told_beside_each():
 def test_one_run_of_each_gives_no_p_and_says_that_repeats_are_needed():
     found = compared([("all-on", ["a"]), ("coin", ["A"])])
     (faults, _) = found.equal_tests.differences
-    assert faults.p is faults.q is faults.effect is faults.more.low is None
+    assert [faults.p, faults.q, faults.effect, faults.more.low] == [None] * 4
     assert all(one.tests.p is None for one in found.detections)
     assert "repeat with other seeds" in found.notes[0]
     text = comparison_text(found)

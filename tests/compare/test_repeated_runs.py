@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -38,7 +39,7 @@ class Counter(Machine):
 
 
 def test_every_run_is_reported_and_the_comparison_is_returned():
-    reported = []
+    reported: list[Any] = []
     with open_store(":memory:") as store:
         done = run_comparison(
             Counter, ["default", "coin"], 30, 2, 5, store, workers=1, progress=reported.append
@@ -92,18 +93,20 @@ def test_ctrl_c_leaves_the_finished_runs_and_reuse_runs_the_rest(tmp_path, monke
         if run.number == 3:
             raise KeyboardInterrupt
 
+    request: dict[str, Any]
     request = {"strategies": ["default", "coin"], "budget": 4, "repeats": 2, "workers": 1}
     stopped = run_comparison("counter.py", store="s.db", progress=stop_after_three, **request)
     assert stopped.interrupted
     assert stopped.comparison is None
     assert stopped.campaigns == [1, 2, 3]
 
-    reported = []
+    reported: list[Any] = []
     done = run_comparison(
         "counter.py", store="s.db", reuse=True, progress=reported.append, **request
     )
     assert done.campaigns == [1, 2, 3, 4]
     assert [run.progress is None for run in reported] == [True, True, True, False]
+    assert done.comparison
     assert any("no code was watched" in note for note in done.comparison.notes)
 
 
@@ -119,4 +122,4 @@ def test_an_unknown_name_is_an_attribute_error():
     import swarmtest.compare
 
     with pytest.raises(AttributeError, match="no attribute 'run_comparisons'"):
-        swarmtest.compare.run_comparisons  # noqa: B018
+        swarmtest.compare.run_comparisons  # type: ignore[attr-defined]  # noqa: B018

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from swarmtest import Choice, Configuration, Feature, Flag, Integer, Space, Test, UserError
 from swarmtest.core.configuration import RENORMALISED
+from swarmtest.core.dimensions import Dimension
 
 examples = settings(derandomize=True, deadline=None, max_examples=50)
 
@@ -121,7 +122,7 @@ weights = st.sampled_from([0, 1]) | st.floats(0, 1)
 def configurations(draw):
     features = [Feature(f"f{i}") for i in range(draw(st.integers(1, 20)))]
     choices = draw(st.lists(values, min_size=1, max_size=4, unique_by=lambda v: v))
-    settings = [
+    settings: list[Dimension] = [
         Flag("fsync"),
         Integer("size", -5, 50, step=5),
         Choice("mode", choices),

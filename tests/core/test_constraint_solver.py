@@ -130,7 +130,9 @@ def test_a_decision_is_possible_exactly_if_some_configuration_agrees_with_all(pa
             assert (solver.decide(decisions, 1 << i, on) is not None) == bool(agreeing)
             assert solver.is_possible(decisions, 1 << i, on) == bool(agreeing)
         on = wish if any(bool(bits >> i & 1) == wish for bits in possible) else not wish
-        decisions = solver.decide(decisions, 1 << i, on)
+        decided = solver.decide(decisions, 1 << i, on)
+        assert decided
+        decisions = decided
         possible = [bits for bits in possible if bool(bits >> i & 1) == on]
     assert possible == [decisions.true] == [decisions.witness]
 

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -86,7 +87,7 @@ def test_the_line_is_no_part_of_the_fault():
     source = "def f():\n    raise ValueError('no')\n"
     faults = []
     for moved in (source, "\n\n\n" + source):
-        space = {}
+        space: dict[str, Any] = {}
         exec(compile(moved, "/home/me/stack.py", "exec"), space)
         faults.append(fault_of(space["f"]))
     assert faults[0] == faults[1]
@@ -104,14 +105,14 @@ def test_the_standard_library_is_not_the_code_under_test():
 
 def test_a_package_whose_name_begins_like_ours_is_the_users():
     ours = Path(swarmtest.__file__).parent
-    space = {}
+    space: dict[str, Any] = {}
     exec(compile("def f(): 1 / 0", f"{ours}_plugin/stack.py", "exec"), space)
     assert "[f <" in fault_of(space["f"]).signature
 
 
 def test_swarmtests_own_frames_are_not_part_of_it():
     ours = Path(swarmtest.__file__).parent
-    space = {}
+    space: dict[str, Any] = {}
     exec(compile("def step(call): call('no')", f"{ours}/subjects/machine.py", "exec"), space)
     assert "step" not in fault_of(space["step"], push).signature
 

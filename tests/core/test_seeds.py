@@ -73,7 +73,7 @@ def test_a_trial_draws_the_same_in_another_process_with_another_hash_seed(hash_s
         check=True,
     )
     space = Space(["push", "pop", "add"])
-    drawn = []
+    drawn: list[object] = []
     for trial in (0, 1, 10**9):
         rng = Stream(-7, trial)
         numbers = [rng.named("push"), rng.random(), rng.split("a").random()]

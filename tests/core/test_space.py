@@ -19,6 +19,7 @@ from swarmtest import (
     mandatory,
     requires,
 )
+from swarmtest.core.dimensions import Dimension
 
 examples = settings(derandomize=True, deadline=None, max_examples=40)
 
@@ -169,10 +170,10 @@ def test_a_space_without_a_default_configuration_says_why_and_what_to_do():
         (lambda: Feature(" push"), "' push'"),
         (lambda: Feature("*push"), "'*push'"),
         (lambda: Feature("-push"), "'-push'"),
-        (lambda: Feature(7), "7"),
+        (lambda: Feature(7), "7"),  # type: ignore[arg-type]
         (lambda: Feature("push", rate=1.5), "1.5"),
         (lambda: Feature("push", rate=float("nan")), "nan"),
-        (lambda: Feature("push", rate="often"), "often"),
+        (lambda: Feature("push", rate="often"), "often"),  # type: ignore[arg-type]
         (lambda: Feature("push", requires="open"), "['open']"),
         (lambda: Integer("size", 9, 1), "9..1"),
         (lambda: Integer("size", 1, 9, step=0), "step"),
@@ -180,8 +181,8 @@ def test_a_space_without_a_default_configuration_says_why_and_what_to_do():
         (lambda: Choice("level", []), "level"),
         (lambda: Choice("level", ["-O0", "-O0"]), "twice"),
         (lambda: Choice("level", ["-O0"], default="-O9"), "'-O9'"),
-        (lambda: Choice("level", [["-O0"]]), "level"),
-        (lambda: Choice("level", [("-O0", "-g")]), "level"),
+        (lambda: Choice("level", [["-O0"]]), "level"),  # type: ignore[list-item]
+        (lambda: Choice("level", [("-O0", "-g")]), "level"),  # type: ignore[list-item]
         (lambda: Choice("level", "abc"), "level"),
         (lambda: Test("test", []), "test"),
         (lambda: Space(["a"]).configuration({"a": 1.5}), "1.5"),
@@ -217,7 +218,7 @@ def spaces(draw):
         for at, name in enumerate(chosen[:count])
     ]
     choices = st.lists(scalars, min_size=1, max_size=4, unique_by=lambda v: v)
-    settings = []
+    settings: list[Dimension] = []
     for name in chosen[count:]:
         match draw(st.integers(0, 3)):
             case 0:

@@ -45,7 +45,7 @@ def is_part(path: tuple[int, ...], whole: tuple[int, ...]) -> bool:
 
 def simple_paths(graph: Graph, longest: int) -> list[tuple[int, ...]]:
     """Every one, found by trying all sequences of nodes that follow each other."""
-    paths = [(node,) for node in range(len(graph))]
+    paths: list[tuple[int, ...]] = [(node,) for node in range(len(graph))]
     for path in paths:
         if len(path) <= longest:
             paths += [(*path, node) for node in {*graph[path[-1]]} if is_simple((*path, node))]

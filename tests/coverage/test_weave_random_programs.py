@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -64,7 +65,7 @@ def test_lines_are_those_that_the_interpreter_traces(
     plain = Plain(text, place)
     woven = Woven(text, place, kinds)
     for one in givens:
-        calls = traced_lines(text, plain.code, lambda one=one: plain.namespace["run"](one))
+        calls = traced_lines(text, plain.code, partial(plain.namespace["run"], one))
         expected = {line for _, lines in calls for line in lines} & woven.known.lines
         found = reached_by(woven.call(one)[1]).lines
         assert found == expected
@@ -85,7 +86,7 @@ def test_branches_are_those_of_coverage_py(
         assert _without(woven.known.branches, apart) == _without(plain.known.branches, apart)
         # To coverage.py an exception in a condition may look like one of the ways it can go.
         run = plain.namespace["run"]
-        unsure = raising_lines(plain.code, lambda one=one, run=run: run(one))
+        unsure = raising_lines(plain.code, partial(run, one))
         found = reached_by(woven.call(one)[1]).branches & plain.known.branches
         expected = reached.branches & woven.known.branches
         assert _without(found, unsure) == _without(expected, unsure)
@@ -100,7 +101,7 @@ def test_the_blocks_of_paths_are_those_that_were_passed_if_nothing_is_raised(
     plain = Plain(text, place)
     paths = Paths(text, str(plain.file))
     for one in givens:
-        if not raising_lines(plain.code, lambda one=one: plain.namespace["run"](one)):
+        if not raising_lines(plain.code, partial(plain.namespace["run"], one)):
             _check_paths(text, plain, paths, one)
 
 

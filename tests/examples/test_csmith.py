@@ -13,6 +13,7 @@ import pytest
 from debian_packages import CSMITH, need
 
 from swarmtest import Budget, Campaign, Verdict, open_store
+from swarmtest.core.sampling import Proposal
 from swarmtest.core.seeds import seed_of_test, trial_key
 from swarmtest.roles import Study
 from swarmtest.strategies import Stream
@@ -45,7 +46,9 @@ def share_with_pragma(subject: CommandSubject, strategy: str, tests: int) -> flo
     chosen, stream, packed, made = strategy_named(strategy), Stream(0), 0, 0
     for trial in range(tests):
         stream.rekey(trial_key(0, trial))
-        configuration = chosen.ask(subject.space, trial, stream).configuration
+        proposal = chosen.ask(subject.space, trial, stream)
+        assert isinstance(proposal, Proposal)
+        configuration = proposal.configuration
         program = subject.generated(configuration, seed_of_test(0, trial))
         made += not program.why_not
         packed += PACKED in program.content

@@ -192,7 +192,7 @@ def test_pairs_of_unequal_number_are_refused():
 def test_paired_means_are_those_of_scipys_t_test():
     random = np.random.default_rng(8)
     a, b = random.random(30) + 0.1, random.random(30)
-    found, expected = paired_means(a, b), scipy.stats.ttest_rel(a, b)
+    found, expected = paired_means(a.tolist(), b.tolist()), scipy.stats.ttest_rel(a, b)
     assert found.p == pytest.approx(expected.pvalue)
     assert (found.low, found.high) == pytest.approx(tuple(expected.confidence_interval()))
     assert (found.first, found.second) == pytest.approx((a.mean(), b.mean()))

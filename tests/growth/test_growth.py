@@ -252,7 +252,7 @@ def test_faults_alone_never_mean_stop_whatever_the_truth(tests: int) -> None:
     for _ in range(FORESTS):
         hits = rng.binomial(tests, [0.001, 0.001, 0.001, 0.5])
         seen = Incidence(tests, *((hits > 0).sum(), (hits == 1).sum(), (hits == 2).sum(), 0))
-        grown = KindGrowth("fault", seen, np.zeros(1), new_within(seen, tests), unseen(seen))
+        grown = KindGrowth("fault", seen, np.zeros(1, int), new_within(seen, tests), unseen(seen))
         answer = verdict(Growth((1,), "s.py::S", "coin", tests, 0, (grown,)))
         assert answer.action in ("go on", "too little data")
         if answer.action == "too little data" and tests == 300:

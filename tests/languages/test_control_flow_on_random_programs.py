@@ -6,6 +6,7 @@ import os
 import random
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,7 @@ def _calls(text: str, givens: list[list[int]]) -> Iterator[tuple[str, list[int]]
     namespace: dict[str, Any] = {"__name__": "random_program"}
     exec(code, namespace)
     for one in givens:
-        yield from traced_lines(text, code, lambda one=one: namespace["run"](one))
+        yield from traced_lines(text, code, partial(namespace["run"], one))
 
 
 @QUICK

@@ -64,7 +64,7 @@ echo 0
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory, swarmtest) -> Path:
-    place = tmp_path_factory.mktemp("sums")
+    place: Path = tmp_path_factory.mktemp("sums")
     (place / "sums.c").write_text(PROGRAM)
     (place / "sums.toml").write_text(TOML)
     (place / "generate.sh").write_text(GENERATE)
@@ -126,10 +126,14 @@ def test_focus_aims_at_a_mutant(place, swarmtest):
 
 @pytest.mark.parametrize("kept", ["mutants=2", "minimal-mutants=1"])
 def test_a_passing_test_shrinks_to_what_kills_some_mutants(place, swarmtest, kept):
-    test = re.search(r"all that are killed: (1#\d+)", (place / "mutate.txt").read_text())[1]
+    killer = re.search(r"all that are killed: (1#\d+)", (place / "mutate.txt").read_text())
+    assert killer
+    test = killer[1]
     done = swarmtest("reduce", test, "--keep", kept, "--mutants", "20", cwd=place)
     assert done.returncode == 0, done.stderr
-    before, after = re.search(r"from (\d+) lines to (\d+)", done.stdout).groups()
+    sizes = re.search(r"from (\d+) lines to (\d+)", done.stdout)
+    assert sizes
+    before, after = sizes.groups()
     assert 0 < int(after) < int(before)
 
 

@@ -110,7 +110,7 @@ def test_a_score_is_exact_unless_it_is_that_of_a_sample() -> None:
     assert _matrix(outcomes).interval() == (0.8, 0.8)
     low, high = _matrix(outcomes, population=1000).interval()
     # Wilson's interval for 8 of 10.
-    assert (low, high) == (pytest.approx(0.490, abs=1e-3), pytest.approx(0.943, abs=1e-3))
+    assert (low, high) == pytest.approx((0.490, 0.943), abs=1e-3)
 
 
 def test_forcing_mutants_are_minimal_for_the_minimal_suite() -> None:

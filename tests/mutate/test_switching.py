@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -11,10 +12,10 @@ from swarmtest.coverage.watch import Coverage
 from swarmtest.mutate.generation import mutants_of
 from swarmtest.mutate.switching import NotSwitchable, StepBudgetExceeded
 
-Make = Callable[[str], "object"]
+Make = Callable[[str], Any]
 
 
-def switched(program, text, after, call):  # type: ignore[no-untyped-def]
+def switched(program, text, after, call):
     """What a call answers before, during and after a mutant."""
     made = program(text)
     mutant = made.mutant(after)
@@ -44,7 +45,7 @@ def test_a_method_is_found_behind_what_decorates_it(program: Make, decorator: st
                 return 7 - 2
         """
 
-    def call(module):  # type: ignore[no-untyped-def]
+    def call(module):
         if decorator == "functools.cache":
             module.A.f.cache_clear()
         found = module.A().f
@@ -169,7 +170,7 @@ def test_the_program_keeps_its_names(program: Make) -> None:
     assert set(vars(made.module)) == names
 
 
-def test_a_mutant_works_in_code_that_coverage_was_woven_into(program: Make, tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_a_mutant_works_in_code_that_coverage_was_woven_into(program: Make, tmp_path) -> None:
     with Coverage("line,branch", cover=[str(tmp_path)]) as coverage:
         made = program("def f(x):\n    if x > 2:\n        return x - 2\n    return 0\n")
         woven = made.module.f.__code__
@@ -196,7 +197,7 @@ def test_statements_are_counted(program: Make) -> None:
 
 
 def test_code_that_counts_can_be_hashed_as_code_is(program: Make) -> None:
-    made = program("def f(x):\n    return 1 // x\n")  # type: ignore[attr-defined]
+    made = program("def f(x):\n    return 1 // x\n")
     made.live.count()
     assert made.module.f.__code__ in {made.module.f.__code__: 1}
 

@@ -158,7 +158,7 @@ def best_case(features: int, k: int, n: int) -> float:
         pairs += sets * clash * (1 - 2 * 0.5**k) ** n
     singles, pairs = whole * one, whole * pairs / 2
     m = 1 + int(2 * pairs / singles)
-    return 1 - 2 / (m + 1) * singles + 2 / (m * (m + 1)) * pairs
+    return float(1 - 2 / (m + 1) * singles + 2 / (m * (m + 1)) * pairs)
 
 
 @pytest.mark.parametrize(("k", "n", "surely", "no_more"), [(3, 120, 41, 43), (5, 750, 62, 63)])

@@ -272,7 +272,7 @@ def test_commands_on_a_failing_machine(way: str, place: Place) -> None:
     place.write("counter.py", COUNTER)
     place.write("leaving.py", FAILING_MACHINE)
     options = ("-n", 12, "-j", 1, "-s", "coin", "--seed", 1, "--coverage", "line", "-q")
-    words = ("run", "leaving.py", *options, "--cover", "counter")
+    words: tuple[object, ...] = ("run", "leaving.py", *options, "--cover", "counter")
     place.check(place.run(way, *words), least=12)
     for words in (
         ("reduce", place.fault()),

@@ -9,7 +9,7 @@ from textwrap import dedent
 
 import hypothesis.stateful  # noqa: F401  (its plugin would, again and again)
 import pytest
-from suites import clean_environment, words_of_pytest
+from pytest_suites import clean_environment, words_of_pytest
 
 import swarmtest
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from suites import FINE
+from pytest_suites import FINE
 
 import swarmtest
 

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from suites import FAULTY, FINE
+from pytest_suites import FAULTY, FINE
 
 from swarmtest.pytest_plugin.options import commit_in_ci, seed_of_commit
 

@@ -7,7 +7,7 @@ import re
 import shlex
 
 import pytest
-from suites import FAULTY, FINE
+from pytest_suites import FAULTY, FINE
 
 from swarmtest.store.records import FaultRecord
 

@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 
 import pytest
-from suites import FAULTY, FINE, clean_environment, words_of_pytest
+from pytest_suites import FAULTY, FINE, clean_environment, words_of_pytest
 
 from swarmtest.core.errors import UserError
 from swarmtest.store.interface import Store

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -47,7 +48,7 @@ def include(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory in place of the one with Python's header files, and a cache that is empty."""
     headers = tmp_path / "include"
     headers.mkdir()
-    monkeypatch.setattr(accelerator.sysconfig, "get_paths", lambda: {"include": str(headers)})
+    monkeypatch.setattr(sysconfig, "get_paths", lambda: {"include": str(headers)})
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("CC", "false")
     return headers
@@ -77,4 +78,5 @@ def test_one_that_came_with_the_package_is_taken(
     monkeypatch.setenv("CC", "false")
     module, reason = accelerator._loaded.__wrapped__()
     assert not reason
+    assert module
     assert module.__file__ == str(tmp_path / accelerator.FILE)

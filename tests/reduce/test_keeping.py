@@ -319,6 +319,7 @@ def test_a_candidate_that_hangs_does_not_hold_up_the_rest():
     subject = MachineSubject(Slow)
     whole = made_of(("fail",), ("wait",), ("wait",), ("wait",))
     fault = subject.replay(whole).fault
+    assert fault
     begun = time.monotonic()
     reduced = reduce_test(subject, whole, fault.id, budget=10.0)
     assert time.monotonic() - begun < 60
@@ -362,6 +363,7 @@ def test_values_become_simple_but_stay_what_the_machine_could_have_drawn():
         ("sell", ({"$ref": 1}, "express", True)),
     )
     fault = subject.replay(one).fault
+    assert fault
     reduced = reduce_test(subject, one, fault.id)
     assert reduced.test["steps"] == [
         ["make", ["aa", 42], 1, ""],
@@ -406,8 +408,11 @@ def test_quality_tells_rates_beside_those_of_chance(till):
     quality = quality_of(till, LONG, reduced, kills=kills)
     assert quality.srr == pytest.approx(1 - 4 / 22)
     assert quality.cpr == 0.5
+    assert quality.mpr is not None
     assert 0 < quality.mpr < 1
+    assert quality.random_cpr is not None
     assert 0 <= quality.random_cpr <= 1
+    assert quality.random_mpr is not None
     assert 0 <= quality.random_mpr <= 1
 
 
@@ -434,7 +439,9 @@ GENERATORS = [
 def test_a_generator_allows_what_it_draws(generator, rng):
     from swarmtest.subjects.machine.generators import allowed_by
 
-    assert allowed_by(generator)(generator.draw(rng))
+    allows = allowed_by(generator)
+    assert allows
+    assert allows(generator.draw(rng))
 
 
 @pytest.mark.parametrize(
@@ -453,7 +460,9 @@ def test_a_generator_allows_what_it_draws(generator, rng):
 def test_a_generator_does_not_allow_what_it_cannot_draw(generator, value):
     from swarmtest.subjects.machine.generators import allowed_by
 
-    assert not allowed_by(generator)(value)
+    allows = allowed_by(generator)
+    assert allows
+    assert not allows(value)
 
 
 def test_coverage_of_nothing_cannot_be_kept():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,7 @@ class Door(Machine):
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory, swarmtest) -> Path:
-    place = tmp_path_factory.mktemp("door")
+    place: Path = tmp_path_factory.mktemp("door")
     (place / "door.py").write_text(MACHINE)
     done = swarmtest("run", "door.py", "-n", "300", "-s", "coin", "--seed", "3", cwd=place)
     assert done.returncode == 1, done.stderr
@@ -41,7 +42,7 @@ def place(tmp_path_factory, swarmtest) -> Path:
 
 
 @pytest.fixture(scope="module")
-def fault(place, swarmtest) -> dict:
+def fault(place, swarmtest) -> Any:
     return json.loads(swarmtest("faults", "--json", cwd=place).stdout.splitlines()[0])
 
 

@@ -58,7 +58,7 @@ class QueueMachine(Machine):
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory, swarmtest) -> Path:
-    place = tmp_path_factory.mktemp("queue")
+    place: Path = tmp_path_factory.mktemp("queue")
     (place / "queue_program.py").write_text(PROGRAM)
     (place / "machine.py").write_text(MACHINE)
     done = swarmtest("run", "machine.py", "-n", "20", "-s", "all-on", cwd=place)
@@ -67,7 +67,9 @@ def place(tmp_path_factory, swarmtest) -> Path:
 
 
 def sizes(text):
-    before, after = re.search(r"from (\d+) steps to (\d+)", text).groups()
+    found = re.search(r"from (\d+) steps to (\d+)", text)
+    assert found
+    before, after = found.groups()
     return int(before), int(after)
 
 

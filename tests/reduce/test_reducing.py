@@ -55,6 +55,7 @@ def test_a_test_that_ends_its_process_is_reduced_to_what_ends_it():
     reduced = reduce_test(subject, test, Fault("exit", fault).id)
     assert [step[0] for step in reduced.test["steps"]] == ["arm", "kill", "kill", "kill"]
     assert reduced.complete
+    assert reduced.fault
     assert reduced.fault.signature == fault
     assert 4 < reduced.runs < 40
 
@@ -63,6 +64,7 @@ def test_it_is_the_same_fault_not_just_any_failure():
     subject = MachineSubject(Fragile)
     test = steps_of(*["noise"] * 4, "arm", "kill", "kill", "noise")
     fault = subject.replay(test).fault
+    assert fault
     reduced = reduce_test(subject, test, fault.id)
     assert [step[0] for step in reduced.test["steps"]] == ["noise"] * 5
     assert (reduced.before, reduced.size) == (8, 5)
@@ -117,6 +119,7 @@ def counted(machine, tmp_path, count=40):
     names = ["look", "up", "look", "look"] * (count // 4)
     result = run_isolated(lambda: subject.replay(steps_of(*names)), seconds=60)
     open(machine.pids, "w").close()
+    assert result.fault
     reduced = reduce_test(subject, steps_of(*names), result.fault.id, workers=1)
     processes = (tmp_path / "pids").read_text().split()
     return reduced, processes
@@ -147,7 +150,9 @@ def test_a_program_that_remembers_earlier_tests_is_given_a_process_for_each(tmp_
     machine.pids = str(tmp_path / "pids")
     subject = MachineSubject(machine)
     test = steps_of(*["look", "up", "look", "look"] * 10)
-    fault = subject.replay(test).fault.id
+    found = subject.replay(test).fault
+    assert found
+    fault = found.id
     Remembering.failed = False
     reduced = reduce_test(subject, test, fault)
     assert [step[0] for step in reduced.test["steps"]] == ["up"] * 3

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -58,7 +59,8 @@ def test_a_stopped_reduction_of_a_campaign_is_continued(campaign):
     first = reduce_campaign("s.db", campaign, seconds=0.0)
     assert len(first.untried) == 1
     assert first.reductions == {}
-    progress, faults = [], []
+    progress: list[Any] = []
+    faults: list[Any] = []
     done = reduce_campaign("s.db", campaign, on_run=progress.append, on_fault=faults.append)
     [reduction] = done.reductions.values()
     assert (reduction.size, reduction.complete, done.untried) == (2, True, ())
@@ -97,14 +99,16 @@ def test_a_campaign_of_a_subject_without_a_name_is_refused():
 
 
 def test_a_named_test_keeps_its_fault_and_progress_is_reported(campaign):
-    progress = []
+    progress: list[Any] = []
     reduction = reduce_named_test(
         f"{campaign}#0", store="s.db", coverage=None, progress=progress.append
     )
     assert [step[0] for step in reduction.reduced.test["steps"]] == ["push", "lock"]
+    assert reduction.reduced.fault
     assert reduction.reduced.fault.id == reduction.named.fault
     assert (progress[-1].size, progress[-1].part) == (2, "step")
     assert progress[-1].runs <= reduction.reduced.runs
+    assert reduction.quality
     assert reduction.quality.srr == reduction.reduced.srr
 
 
@@ -112,6 +116,8 @@ def test_a_named_test_keeps_targets_and_no_import_hook_is_left_behind(campaign):
     before = list(sys.meta_path)
     reduction = reduce_named_test(f"{campaign}#0", ["fault", "coverage=50"], store="s.db")
     assert sys.meta_path == before
+    assert reduction.quality
+    assert reduction.quality.cpr is not None
     assert reduction.quality.cpr >= 0.5
 
 
@@ -141,4 +147,4 @@ def test_an_unknown_name_is_an_attribute_error():
     import swarmtest.reduce
 
     with pytest.raises(AttributeError, match="no attribute 'reduce_all'"):
-        swarmtest.reduce.reduce_all  # noqa: B018
+        swarmtest.reduce.reduce_all  # type: ignore[attr-defined]  # noqa: B018

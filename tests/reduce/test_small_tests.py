@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -96,7 +97,7 @@ RUN = ("run", "door.py", "-n", "9", "-s", "all-on", "--seed", "3", "-j", "1")
 @pytest.fixture(scope="module")
 def place(tmp_path_factory, swarmtest) -> Path:
     """A campaign whose faults were reduced at its end."""
-    place = tmp_path_factory.mktemp("door")
+    place: Path = tmp_path_factory.mktemp("door")
     (place / "door.py").write_text(MACHINE)
     done = swarmtest(*RUN, cwd=place)
     assert done.returncode == 1, done.stderr
@@ -105,7 +106,7 @@ def place(tmp_path_factory, swarmtest) -> Path:
 
 
 @pytest.fixture(scope="module")
-def faults(place, swarmtest) -> list[dict]:
+def faults(place, swarmtest) -> list[dict[str, Any]]:
     return list(map(json.loads, swarmtest("faults", "--json", cwd=place).stdout.splitlines()))
 
 

@@ -7,7 +7,9 @@ import random
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -159,9 +161,9 @@ def test_an_interrupt_keeps_the_best_so_far_and_says_so():
 
 
 def test_the_time_limit_keeps_the_best_so_far_and_the_rest_can_follow(monkeypatch):
+    now = 0.0
     clock = SimpleNamespace(monotonic=lambda: now)
     monkeypatch.setattr("swarmtest.reducer.reducer.time", clock)
-    now = 0.0
 
     def slow(parts):
         nonlocal now
@@ -197,7 +199,7 @@ def test_a_fault_that_shows_too_seldom_is_said_with_counts():
 
 
 def test_progress_tells_sizes_that_only_shrink_and_every_call():
-    told = []
+    told: list[Any] = []
     found = Reducer(range(50), lambda parts: 7 in parts, on_progress=told.append).run()
     sizes = [progress.size for progress in told]
     assert sizes == sorted(sizes, reverse=True)
@@ -259,10 +261,14 @@ def test_a_part_that_needs_a_later_one_is_refused():
 # Several causes, and parts that can only go together.
 
 
+def shows_one_of(causes, parts):
+    return any(cause <= set(parts) for cause in causes)
+
+
 def test_the_smaller_of_two_causes_is_found_wherever_it_is():
     small, large = {10, 90}, {0, 1, 2, 3, 4, 5}
     for causes in ((small, large), (large, small)):
-        found = Reducer(range(100), lambda parts, c=causes: any(x <= set(parts) for x in c)).run()
+        found = Reducer(range(100), partial(shows_one_of, causes)).run()
         assert set(found.parts) == small
 
 
@@ -271,7 +277,7 @@ def test_the_smaller_of_two_causes_is_found_wherever_it_ends():
     large = {0, 15, 30, 45, 60, 75}
     for small in ({10, 70}, {20, 99}):
         causes = small, large
-        found = Reducer(range(100), lambda parts, c=causes: any(x <= set(parts) for x in c)).run()
+        found = Reducer(range(100), partial(shows_one_of, causes)).run()
         assert set(found.parts) == small
 
 

@@ -326,8 +326,9 @@ def table(containing, informative, base, **options):
     targets = tuple(Target("event", str(i)) for i in range(shape[0]))
     features = tuple(f"f{i}" for i in range(shape[1]))
     hits = np.max(informative, axis=1).astype(int)
-    arrays = [np.asarray(a, float) for a in (informative, containing, base)]
-    return RoleTable(targets, features, hits, RoleCells(*arrays, np.ones(shape, bool)), **options)
+    first, second, third = (np.asarray(a, float) for a in (informative, containing, base))
+    cells = RoleCells(first, second, third, np.ones(shape, bool))
+    return RoleTable(targets, features, hits, cells, **options)
 
 
 def test_roles_are_the_papers_wilson_interval_against_the_base_rate():

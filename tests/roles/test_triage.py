@@ -238,6 +238,7 @@ def test_faults_with_different_triggers_are_not_related(study):
 
 def test_the_combination_of_a_fault_names_what_its_tests_have_and_what_they_lack(study):
     found = common_features(study, fault(study, "table overflows ["))
+    assert found
     assert "open_file" in found.inside
     assert "stat" in found.inside
     assert "close_file" in found.outside

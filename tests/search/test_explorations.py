@@ -67,6 +67,7 @@ def test_the_strongest_dimension_comes_first(exploration):
     kind, frequency, halt = found
     assert kind.explained > 0.9
     assert kind.rank is None
+    assert frequency.rank is not None
     assert 0.1 < frequency.rank < 0.5
     assert halt.explained < 0.01
     assert kind.adjusted < 0.05 < halt.adjusted
@@ -179,6 +180,7 @@ def test_an_engine_that_explores_everything_always_finds_the_best(exploration):
     (found,) = compare_engines(exploration, [HillClimbing()], "height", repeats=5)
     assert found.found == 5
     assert found.mean_points == 57
+    assert found.median_found_after is not None
     assert found.median_found_after <= 57
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ET
+from typing import Any
 
 import pytest
 
@@ -97,7 +98,7 @@ def test_pictures_are_drawn_in_the_terminal_and_as_svg(place, swarmtest):
     shown = swarmtest("search", "plot", "1", "--measure", "height", cwd=place).stdout
     assert "ordered by noise, then threads, then halt" in shown
     assert "|none" in shown
-    drawn = [
+    drawn: list[list[Any]] = [
         ["-o", "space.svg", "--measure", "height"],
         ["-o", "growth.svg", "--growth", "--shoulders", 3],
         ["-o", "points.svg", "--growth", "--point", "noise=none,halt=yes", "--point", "threads=8"],

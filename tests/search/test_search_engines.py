@@ -2,6 +2,7 @@
 
 import itertools
 import sys
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -143,6 +144,7 @@ def test_the_samplers_of_optuna_are_engines(sampler):
     ).run()
     assert outcome.progress.points == 40
     assert outcome.progress.best_score[0] > 40
+    assert outcome.best
     assert outcome.best["kind"] != "c"
 
 
@@ -242,8 +244,10 @@ def test_an_engine_of_ones_own_is_named_by_its_class_or_an_entry_point(name, tmp
     space = SearchSpace([Integer("x", 0, 9), Test("test", ["t"])], {"t": lambda x: {"s": x}})
     search = Search(space, name, fitness="s", points=4, store=":memory:")
     outcome = search.run()
+    assert outcome.best
     assert outcome.best["x"] == 6
-    assert search.engine.heights == [(3.0,), (4.0,), (5.0,), (6.0,)]
+    towards: Any = search.engine
+    assert towards.heights == [(3.0,), (4.0,), (5.0,), (6.0,)]
 
 
 def test_an_engine_without_ask_is_refused_in_one_line():
@@ -255,7 +259,7 @@ def test_an_engine_without_ask_is_refused_in_one_line():
     with pytest.raises(
         UserError, match=r"Mute: an incomplete strategy, it has no method ask: write"
     ):
-        Search(space, Mute(), store=":memory:")
+        Search(space, Mute(), store=":memory:")  # type: ignore[arg-type]
 
 
 # A random order of all points, which takes no memory.

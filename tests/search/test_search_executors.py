@@ -133,6 +133,7 @@ def test_a_command_gets_its_point_and_tells_measures_and_hits():
     assert result.measures == {"size": 7.0}
     assert "kind:a b" in result.hits
     (bad,) = command.run(space.configuration({"size": 7, "on": False}), iter([1]))
+    assert bad.fault
     assert bad.fault.signature == "exit status 3: it is off"
 
 
@@ -276,6 +277,7 @@ def test_an_existing_suite_is_searched(tmp_path, monkeypatch):
     assert good.hits == ("event:looked",)
     (bad,) = small.run(space.configuration({"size": 4}), iter([1]))
     assert status_of(bad) == "failed"
+    assert bad.fault
     assert bad.fault.signature.startswith("assert # < #")
 
 

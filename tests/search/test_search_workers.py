@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -87,7 +88,7 @@ def test_what_was_under_way_at_ctrl_c_is_run_when_the_search_goes_on(tmp_path: P
         return hill(x, seed)
 
     with open_store(":memory:") as store:
-        options = {"workers": 2, "store": store}
+        options: dict[str, Any] = {"workers": 2, "store": store}
         stopped = Search(space_of(slow_at_first), "sequential", **options).run()
         assert (stopped.interrupted, stopped.progress.visits) == (True, 3)
         again = Search(space_of(slow_at_first), "sequential", **options).run(stopped.campaign)

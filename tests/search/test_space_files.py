@@ -122,6 +122,7 @@ def test_coverage_makes_lines_hits(place):
         outcome = Search(file.space, "sequential", store=":memory:").run()
         assert outcome.progress.targets == 3
     finally:
+        assert file.coverage
         file.coverage.uninstall()
 
 

@@ -156,8 +156,8 @@ def test_a_reader_sees_everything_and_cannot_run(
     for words in (("list",), ("roles", 1), ("report", 1, "-o", "report.html")):
         done = swarmtest(*words, "--store", looking, cwd=place)
         assert done.returncode == 0, done.stderr
-    for words in (("run", "stack.py", "--tests", 5), ("delete", 1, "--yes")):
-        refused(swarmtest(*words, "--store", looking, cwd=place), "is read-only for you")
+    for other in (("run", "stack.py", "--tests", 5), ("delete", 1, "--yes")):
+        refused(swarmtest(*other, "--store", looking, cwd=place), "is read-only for you")
 
 
 def test_pytest_keeps_its_campaigns_in_a_database_too(secret_url: str, place: Path) -> None:

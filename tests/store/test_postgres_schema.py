@@ -178,7 +178,7 @@ def test_a_store_of_a_newer_swarmtest_is_refused(
         server.execute(f"UPDATE {schema_of(url)}.swarmtest_version SET version = 99")
     for options in ({}, {"read_only": True}):
         with pytest.raises(UserError, match=r"newer swarmtest \(schema 99; .*pip install -U"):
-            open_store(url, **options)  # type: ignore[arg-type]
+            open_store(url, **options)
 
 
 def test_a_schema_of_another_program_is_left_alone(server: Server) -> None:
@@ -202,7 +202,7 @@ def test_a_schema_of_another_program_is_left_alone(server: Server) -> None:
 def test_reading_does_not_make_a_store(server: Server, options: dict[str, bool]) -> None:
     url = server.new_url()
     with pytest.raises(UserError, match=r"no store at .*run `swarmtest run` first"):
-        open_store(url, **options)  # type: ignore[arg-type]
+        open_store(url, **options)
     assert tables(server, schema_of(url)) == set()
 
 

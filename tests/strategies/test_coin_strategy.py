@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -110,8 +111,8 @@ class Clock:
 
     def __init__(self, space):
         self.space = space
-        self.spent = Counter()
-        self.tests = Counter()
+        self.spent: Counter[Any] = Counter()
+        self.tests: Counter[Any] = Counter()
 
     def cost(self, configuration):
         return 0.001 * 2 ** len(configuration.included)

@@ -17,6 +17,7 @@ def asked(strategy, trials, space=FOUR):
 @pytest.mark.parametrize("start", [0, 1000, 7000])
 def test_shares_are_exact_in_every_thousand(start):
     mixture = parse_strategy("mixture:all-on=0.1,coin=0.7,sized=0.2")
+    assert isinstance(mixture, Mixture)
     origins = Counter(
         mixture.ask(FOUR, trial, Stream(0, trial)).origin.split("/")[0]
         for trial in range(start, start + 1000)
@@ -43,6 +44,7 @@ def test_shares_can_be_per_cent():
 
 def test_each_member_counts_its_own_trials_so_that_a_covering_array_runs_through_its_rows():
     mixture = parse_strategy("mixture:all-on=0.3,covering(t=2)=0.7")
+    assert isinstance(mixture, Mixture)
     mixture.prepare(FOUR)
     rows = [q.origin for q in asked(mixture, 1500) if q.origin != "all-on"]
     cycle = len(set(rows))

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from textwrap import dedent
+from typing import Any
 
 import pytest
 from installed_packages import install
@@ -169,7 +170,8 @@ def test_a_name_alone_has_the_defaults():
 
 def test_parameters_get_the_type_of_their_defaults():
     assert parse_strategy("covering:t=3,fill=include") == Covering(3, "include")
-    assert parse_strategy("coin:p=random").p == "random"
+    coin: Any = parse_strategy("coin:p=random")
+    assert coin.p == "random"
     assert isinstance(parse_strategy("coin:n=5,by=time"), CoinByTime)
     for word, value in (("yes", True), ("no", False), ("True", True), ("off", False), ("0", False)):
         assert parse_strategy(f"layered:renormalise={word}") == Layered(value)
@@ -248,19 +250,20 @@ def test_a_strategy_of_ones_own_is_named_by_its_file(own):
 
 def test_a_strategy_of_ones_own_is_named_by_its_module(own, monkeypatch):
     monkeypatch.chdir(own.parent)
-    strategy = parse_strategy("my_strategies:Leaning")
+    strategy: Any = parse_strategy("my_strategies:Leaning")
     assert str(strategy.ask(SPACE, 0, Stream()).configuration) == "push pop=0.25 add=0.25"
 
 
 def test_a_strategy_may_be_named_like_a_machine_with_two_colons(own):
-    assert parse_strategy(f"{own}::OnlyOne").name == "push"
+    strategy: Any = parse_strategy(f"{own}::OnlyOne")
+    assert strategy.name == "push"
 
 
 @pytest.mark.parametrize(
     "form", ["{}:OnlyOne:name=pop,times=3,loud=yes", "{}:OnlyOne(name=pop,times=3,loud=yes)"]
 )
 def test_a_strategy_of_ones_own_has_parameters(own, form):
-    strategy = parse_strategy(form.format(own))
+    strategy: Any = parse_strategy(form.format(own))
     assert (strategy.name, strategy.times, strategy.loud) == ("pop", 3, True)
 
 
@@ -271,7 +274,7 @@ def test_only_a_strategy_with_tell_learns(own):
 
 def test_a_strategy_of_ones_own_can_be_in_a_mixture(own):
     mixture = parse_strategy(f"mixture:{own}:OnlyOne(name=pop)=0.5,all-on=0.5")
-    asked = [mixture.ask(SPACE, trial, Stream(0, trial)) for trial in range(20)]
+    asked: list[Any] = [mixture.ask(SPACE, trial, Stream(0, trial)) for trial in range(20)]
     assert all(isinstance(q, Proposal) for q in asked)
     assert {str(q.configuration) for q in asked} == {"-push pop -add", "push pop add"}
 
@@ -323,8 +326,8 @@ def test_the_stored_text_of_ones_own_strategy_is_enough_to_resume_in_another_pro
 
 
 def test_the_text_of_a_mixture_with_ones_own_strategy_names_it_again(own):
-    mixture = parse_strategy(f"mixture:{own}:Leaning(heavy=pop)=0.5,all-on=0.5")
-    again = parse_strategy(strategy_text(mixture))
+    mixture: Any = parse_strategy(f"mixture:{own}:Leaning(heavy=pop)=0.5,all-on=0.5")
+    again: Any = parse_strategy(strategy_text(mixture))
     asked = [
         [m.ask(SPACE, t, Stream(0, t)).configuration for t in range(20)] for m in (mixture, again)
     ]

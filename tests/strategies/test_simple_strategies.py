@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter, defaultdict
+from typing import Any
 
 import numpy as np
 import pytest
@@ -91,7 +92,8 @@ def test_the_logged_odds_are_those_of_a_feature_given_the_others(name, count):
     Each inclusion has its logged mean q and variance q(1 - q), so the margin comes from the log.
     """
     space = Space([f"f{i}" for i in range(count)])
-    surplus, variance = defaultdict(float), defaultdict(float)
+    surplus: defaultdict[Any, float] = defaultdict(float)
+    variance: defaultdict[Any, float] = defaultdict(float)
     for proposal in asked(parse_strategy(name), space, 6000):
         bits = proposal.configuration.bits
         odds = proposal.propensities

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import textwrap
+from typing import Any
 
 import pytest
 
@@ -251,8 +252,9 @@ def test_methods_without_keywords_are_really_called(subject_of):
 def test_a_built_in_class_is_really_called():
     subject = MachineSubject(api_machine(list))
     lengths = []
-    subject.machine.stop = lambda self: lengths.append(len(self.object))
-    subject = MachineSubject(subject.machine)
+    machine: Any = subject.machine
+    machine.stop = lambda self: lengths.append(len(self.object))
+    subject = MachineSubject(machine)
     for seed in range(10):
         subject.execute(subject.space.configuration(["append"]), seed)
     assert max(lengths) > 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -162,6 +163,7 @@ def test_a_consumed_and_a_kept_argument_of_one_pool_are_two_values_also_when_rep
     failed = [r for s in range(30) if (r := subject.execute(subject.space.default(), s)).fault]
     assert failed
     for result in failed:
+        assert result.fault
         assert "many left" in result.fault.signature
         again = subject.replay(result.test)
         assert (again.fault, again.skipped) == (result.fault, 0)
@@ -400,7 +402,7 @@ def test_an_event_may_be_a_number():
         @action
         def a(self):
             self.event("one")
-            self.event(2)
+            self.event(2)  # type: ignore[arg-type]
 
     assert set(run(Talks).hits) == {"event:one", "event:2"}
 
@@ -474,7 +476,7 @@ def test_an_overriding_action_is_the_one_that_runs():
 
     class Sub(Base):
         @action(value=integers(3, 3))
-        def a(self, value):
+        def a(self, value):  # type: ignore[override]
             assert value == 3
 
         @invariant
@@ -527,6 +529,7 @@ def test_positional_only_and_keyword_only_parameters_get_their_values_also_when_
 
     subject = MachineSubject(Kinds)
     result = subject.execute(subject.space.default(), 1)
+    assert result.fault
     assert "all right" in result.fault.signature
     assert subject.replay(result.test).fault == result.fault
 
@@ -573,7 +576,7 @@ def test_a_machine_without_actions_is_refused():
 
 def counts(machine, weights, renormalised=False, tests=300):
     subject = MachineSubject(machine)
-    total = Counter()
+    total: Counter[Any] = Counter()
     for seed in range(tests):
         configuration = subject.space.configuration(weights | {"*renormalised": renormalised})
         result = subject.execute(configuration, seed)
@@ -667,7 +670,7 @@ def test_the_choice_from_a_pool_is_uniform():
     class Draws(Machine):
         steps = 60
         things = Pool()
-        seen = Counter()
+        seen: Counter[Any] = Counter()
 
         def start(self):
             self.n = 0

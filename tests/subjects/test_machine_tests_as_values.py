@@ -3,6 +3,7 @@ steps."""
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import subprocess
@@ -272,7 +273,7 @@ def test_the_printed_code_needs_no_other_program_to_run_it(programs, tmp_path):
         cwd=tmp_path,
         env={
             **os.environ,
-            "PYTHONPATH": str(Path(sys.modules[subject.machine.__module__].__file__).parent),
+            "PYTHONPATH": str(Path(inspect.getfile(subject.machine)).parent),
         },
         capture_output=True,
         text=True,

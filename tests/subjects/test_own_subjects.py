@@ -79,6 +79,7 @@ def test_a_fault_is_found_reduced_and_replayed_from_the_command_line(swarmtest, 
     with open_store(tmp_path / ".swarmtest" / "swarmtest.db") as store:
         (fault,) = store.faults(1)
         (small,) = store.reductions(1)
+        assert small.test
         assert (json.loads(small.test), small.complete) == (["pay"] * 6, True)
     again = swarmtest("replay", fault.id, cwd=tmp_path)
     assert again.returncode == 1, again.stderr
@@ -128,6 +129,7 @@ def test_defaults_of_results():
     subject.keep_tests = True
     assert subject.execute(configured("count"), seed=1).test == ["count"] * 20
     failed = Till().execute(configured("pay"), seed=1)
+    assert failed.fault
     assert (failed.test, failed.fault.signature) == (
         ["pay"] * 20,
         "AssertionError: the till is full [Till.run]",
@@ -253,7 +255,7 @@ def test_one_that_does_not_derive_and_lacks_something_is_refused():
     ):
         Campaign(lacking, "coin", 20, store=":memory:")
     with pytest.raises(UserError, match="7 cannot be tested: name a subject, or derive its class"):
-        Campaign(7, "coin", 20, store=":memory:")
+        Campaign(7, "coin", 20, store=":memory:")  # type: ignore[arg-type]
 
 
 def test_an_object_with_a_space_and_no_generator_is_refused_by_name(tmp_path, swarmtest):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 from tests.suite.conftest import CART, Workplace
@@ -15,34 +16,34 @@ FILE = "tests/test_regressions.py"
 
 
 @pytest.fixture(scope="module")
-def written(shop: Workplace) -> dict[str, object]:
+def written(shop: Workplace) -> dict[str, Any]:
     """The suite of the shop, written to a file; and what was said of it."""
-    told: dict[str, object] = json.loads(shop.swarmtest("suite", "-o", FILE, "--json"))
+    told: dict[str, Any] = json.loads(shop.swarmtest("suite", "-o", FILE, "--json"))
     return told
 
 
 def test_a_suite_keeps_all_that_a_campaign_reached_in_a_few_short_tests(
-    shop: Workplace, written: dict[str, object]
+    shop: Workplace, written: dict[str, Any]
 ) -> None:
     assert written["kept"] == written["targets"]
-    assert set(written["by_kind"]) == {"branch", "event", "line", "mutant"}  # type: ignore[call-overload]
-    assert len(written["tests"]) <= 6  # type: ignore[arg-type]
-    before, now = written["parts"]  # type: ignore[misc]
+    assert set(written["by_kind"]) == {"branch", "event", "line", "mutant"}
+    assert len(written["tests"]) <= 6
+    before, now = written["parts"]
     assert now < before / 2
     assert written["method"] == "exact"
     assert written["proven"]
 
 
 def test_the_file_passes_and_the_fault_is_expected(
-    shop: Workplace, written: dict[str, object]
+    shop: Workplace, written: dict[str, Any]
 ) -> None:
     status, output = shop.pytest(FILE)
     assert status == 0
-    assert f"{len(written['tests']) - 1} passed, 1 xfailed" in output  # type: ignore[arg-type]
+    assert f"{len(written['tests']) - 1} passed, 1 xfailed" in output
 
 
 def test_the_file_says_what_each_test_keeps_and_how_it_is_made_again(
-    shop: Workplace, written: dict[str, object]
+    shop: Workplace, written: dict[str, Any]
 ) -> None:
     text = (shop.path / FILE).read_text()
     assert f"    swarmtest suite 1 -o {FILE}\n" in text
@@ -54,7 +55,7 @@ def test_the_file_says_what_each_test_keeps_and_how_it_is_made_again(
 
 
 def test_the_file_is_as_formatters_and_linters_like_it(
-    shop: Workplace, written: dict[str, object]
+    shop: Workplace, written: dict[str, Any]
 ) -> None:
     for words in (["check"], ["format", "--check"], ["format", "--check", "--line-length", "120"]):
         command = [sys.executable, "-m", "ruff", *words, "--isolated", FILE]
@@ -62,13 +63,13 @@ def test_the_file_is_as_formatters_and_linters_like_it(
         assert done.returncode == 0, done.stdout
 
 
-def test_the_same_store_gives_the_same_bytes(shop: Workplace, written: dict[str, object]) -> None:
+def test_the_same_store_gives_the_same_bytes(shop: Workplace, written: dict[str, Any]) -> None:
     before = (shop.path / FILE).read_bytes()
     shop.swarmtest("suite", "-o", FILE)
     assert (shop.path / FILE).read_bytes() == before
 
 
-def test_the_file_tells_when_the_bug_is_fixed(shop: Workplace, written: dict[str, object]) -> None:
+def test_the_file_tells_when_the_bug_is_fixed(shop: Workplace, written: dict[str, Any]) -> None:
     shop.write("cart.py", CART.replace("total = -1", "total += 0"))
     try:
         status, output = shop.pytest(FILE)
@@ -79,9 +80,9 @@ def test_the_file_tells_when_the_bug_is_fixed(shop: Workplace, written: dict[str
 
 
 def test_a_mutant_that_is_kept_is_killed_by_the_file(
-    shop: Workplace, written: dict[str, object]
+    shop: Workplace, written: dict[str, Any]
 ) -> None:
-    added = [one for test in written["tests"] for one in test["adds"]]  # type: ignore[attr-defined]
+    added = [one for test in written["tests"] for one in test["adds"]]
     assert any(one.startswith("mutant:cart.py") for one in added)
     shop.write("cart.py", CART.replace("if count < 1", "if count < 0"))
     try:
@@ -92,12 +93,12 @@ def test_a_mutant_that_is_kept_is_killed_by_the_file(
 
 
 def test_part_of_the_targets_and_part_of_what_tests_add_make_a_smaller_suite(
-    shop: Workplace, written: dict[str, object]
+    shop: Workplace, written: dict[str, Any]
 ) -> None:
     words = ["--kinds", "line,branch", "--keep", "80", "--keep-parts", "70", "--json"]
     less = json.loads(shop.swarmtest("suite", *words))
     assert 0.5 * less["targets"] <= less["kept"] < less["targets"]
-    assert sum(one["size"] for one in less["tests"]) < written["parts"][1]  # type: ignore[index]
+    assert sum(one["size"] for one in less["tests"]) < written["parts"][1]
 
 
 def test_whole_tests_stay_as_they_were_and_greedy_proves_nothing(shop: Workplace) -> None:

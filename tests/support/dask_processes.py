@@ -15,7 +15,7 @@ from pathlib import Path
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+        return int(probe.getsockname()[1])
 
 
 def answers(port: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -16,16 +17,16 @@ HOSTILE = (
 any_text = st.text(st.characters() | st.sampled_from("|`<>&]:#%\n\r,_*@[\0\ud800 "), max_size=40)
 
 
-def line(number: int, file: str = "shop/cart.py", **facts: object) -> FocusedTarget:
+def line(number: int, file: str = "shop/cart.py", **facts: Any) -> FocusedTarget:
     """A line of a file, with what is told about it."""
-    return FocusedTarget(f"line:{file}:{number}", file, number, **facts)  # type: ignore[arg-type]
+    return FocusedTarget(f"line:{file}:{number}", file, number, **facts)
 
 
 def fault(
     name: str = "3fa94c01",
     status: str = "new",
     signature: str = "KeyError: '…' [Cart.total]",
-    **facts,
+    **facts: Any,
 ) -> FocusedFault:
     """A fault, with what is told about it."""
     details = (
@@ -35,7 +36,7 @@ def fault(
         "KeyError: 'pear'\n"
     )
     record = FaultRecord(name, "exception", signature, details, 12, 17, 4, "{}", 13)
-    usual = {
+    usual: dict[str, Any] = {
         "directed": Count(12, 1200, 250.0),
         "undirected": Count(1, 300, 50.0),
         "location": ("shop/cart.py", 31),
@@ -44,7 +45,7 @@ def fault(
     return FocusedFault(record, status=status, **(usual | facts))
 
 
-def counts(directed: int, undirected: int, default: int) -> dict[str, Count]:
+def counts(directed: int, undirected: int, default: int) -> dict[str, Any]:
     """Hits of each sort of tests."""
     return {
         "directed": Count(directed, 1200, 250.0),
@@ -55,7 +56,7 @@ def counts(directed: int, undirected: int, default: int) -> dict[str, Count]:
 
 def pull_request() -> FocusOutcome:
     """Changed lines of three files: most hit more often, some never, one new fault."""
-    total = {"function": "Cart.total", "ways": 9, "configurations": 212}
+    total: dict[str, Any] = {"function": "Cart.total", "ways": 9, "configurations": 212}
     targets = [
         *(line(n, **total, **counts(372, 19, 1)) for n in (26, 27, 28, 29, 30)),
         line(31, function="Cart.total", **counts(0, 0, 0)),

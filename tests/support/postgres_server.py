@@ -69,7 +69,7 @@ class Server:
 
         place = f"postgresql://postgres@/postgres?host={self.directory}"
         with psycopg.connect(place, autocommit=True) as connection:
-            done = [connection.execute(command) for command in commands]  # type: ignore[arg-type]
+            done = [connection.execute(command) for command in commands]
             return done[-1].fetchall() if done[-1].description else []
 
     def let_in(self, password: str) -> None:

@@ -52,7 +52,7 @@ class Stack(RuleBasedStateMachine):
 StackTest = Stack.TestCase
 
 
-class ShortStackTest(Stack.TestCase):
+class ShortStackTest(Stack.TestCase):  # type: ignore[misc, valid-type]
     settings = settings(stateful_step_count=7)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from swarmtest.core.errors import UserError
 
@@ -37,6 +37,18 @@ class Feature:
     """Names of features that cannot be in the same configuration."""
     mandatory: bool = False
     """Always included."""
+
+    if TYPE_CHECKING:  # any sequence is accepted, and kept as a tuple
+
+        def __init__(
+            self,
+            name: str,
+            rate: float | None = None,
+            group: str | None = None,
+            requires: Sequence[str] = (),
+            excludes: Sequence[str] = (),
+            mandatory: bool = False,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         _check_name(self.name)
@@ -117,6 +129,16 @@ class Choice:
     ordered: bool = False
     default: Scalar | None = None
 
+    if TYPE_CHECKING:  # any sequence is accepted, and kept as a tuple
+
+        def __init__(
+            self,
+            name: str,
+            values: Sequence[Scalar],
+            ordered: bool = False,
+            default: Scalar | None = None,
+        ) -> None: ...
+
     def __post_init__(self) -> None:
         _check_name(self.name)
         _check_values(self)
@@ -136,6 +158,12 @@ class Test:
     name: str
     values: tuple[Scalar, ...]
     default: Scalar | None = None
+
+    if TYPE_CHECKING:  # any sequence is accepted, and kept as a tuple
+
+        def __init__(
+            self, name: str, values: Sequence[Scalar], default: Scalar | None = None
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         _check_name(self.name)

@@ -26,7 +26,9 @@ def read(outcome: FocusOutcome, here: Path | None = None) -> list[tuple[str, dic
     """What a runner understands: level, properties and message of each command."""
     found = []
     for text in github_annotations(outcome, TOP, here).splitlines():
-        level, told, message = re.fullmatch("::([a-z]+) (.*?)::(.*)", text).groups()
+        command = re.fullmatch("::([a-z]+) (.*?)::(.*)", text)
+        assert command
+        level, told, message = command.groups()
         properties = dict(one.split("=", 1) for one in told.split(","))
         values = {name: _unescaped(value) for name, value in properties.items()}
         found.append((level, values, _unescaped(message)))
@@ -122,13 +124,13 @@ def cases(outcome: FocusOutcome, strict: bool = False) -> dict[str, Element]:
         assert {child.tag for child in element} <= allowed
         assert all(not child.tag.startswith("{") for child in element)
     for suite in (whole, whole[0]):
-        assert int(suite.get("tests")) == len(whole.findall(".//testcase"))
-        assert int(suite.get("failures")) == len(whole.findall(".//failure"))
-        assert int(suite.get("skipped")) == len(whole.findall(".//skipped"))
+        assert int(suite.attrib["tests"]) == len(whole.findall(".//testcase"))
+        assert int(suite.attrib["failures"]) == len(whole.findall(".//failure"))
+        assert int(suite.attrib["skipped"]) == len(whole.findall(".//skipped"))
     for case in whole.iter("testcase"):
         assert len(case.findall("failure")) + len(case.findall("skipped")) <= 1
         assert [child.tag for child in case][:1] in ([], ["properties"], ["failure"], ["skipped"])
-    return {case.get("name"): case for case in whole.iter("testcase")}
+    return {case.attrib["name"]: case for case in whole.iter("testcase")}
 
 
 def test_a_target_that_was_hit_passes_and_tells_its_hits():
@@ -142,18 +144,23 @@ def test_a_target_that_was_hit_passes_and_tells_its_hits():
 
 def test_a_line_never_hit_is_skipped_unless_that_is_asked_for():
     name = "line:shop/cart.py:31"
-    assert cases(pull_request())[name].find("skipped").get("message") == "never hit in 2,200 tests"
+    skipped = cases(pull_request())[name].find("skipped")
+    assert skipped is not None
+    assert skipped.get("message") == "never hit in 2,200 tests"
     assert cases(pull_request(), strict=True)[name].find("failure") is not None
 
 
 def test_a_dropped_target_is_skipped_with_the_reason():
     skipped = cases(pull_request())["line:shop/cart.py:52"].find("skipped")
+    assert skipped is not None
     assert skipped.get("message") == "not aimed at: hit by 89% of tests anyway"
 
 
 def test_a_new_fault_fails_with_its_details_and_how_to_replay_it():
     case = cases(pull_request())["3fa94c01 KeyError: '…' [Cart.total]"]
     failure = case.find("failure")
+    assert failure is not None
+    assert failure.text
     assert failure.get("message") == "new fault: KeyError: '…' [Cart.total]"
     assert "replay: swarmtest replay 7#17" in failure.text
     assert "return self.prices[name]" in failure.text
@@ -166,7 +173,9 @@ def test_a_fault_that_was_not_checked_fails():
 
 def test_an_old_fault_is_skipped():
     case = cases(pull_request())["77aa0210 AssertionError: stock is never negative [Shop.buy]"]
-    assert case.find("skipped").get("message") == "in the base version too"
+    skipped = case.find("skipped")
+    assert skipped is not None
+    assert skipped.get("message") == "in the base version too"
 
 
 def test_an_outcome_of_nothing_is_an_empty_suite():
@@ -179,7 +188,10 @@ def test_an_outcome_of_nothing_is_an_empty_suite():
 def test_any_text_comes_through_a_parser_as_it_was(text):
     found = cases(saying(text))
     case = found[one_line(f"1 {text}")]
-    assert case.find("failure").text.endswith(printable(text).replace("\r", "\\r"))
+    failure = case.find("failure")
+    assert failure is not None
+    assert failure.text
+    assert failure.text.endswith(printable(text).replace("\r", "\\r"))
     assert one_line(line(3, text).target) in found
 
 
@@ -209,7 +221,8 @@ def results(outcome: FocusOutcome, here: Path | None = None) -> list[dict[str, A
             assert re.fullmatch(r"[\w./%~-]*|file:///[\w./%~-]*", place["artifactLocation"]["uri"])
             region = place["region"]
             assert 1 <= region["startLine"] <= region.get("endLine", region["startLine"])
-    return run["results"]
+    results: list[dict[str, Any]] = run["results"]
+    return results
 
 
 def of_rule(outcome: FocusOutcome, rule: str) -> list[dict[str, Any]]:

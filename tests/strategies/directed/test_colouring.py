@@ -63,7 +63,7 @@ def mycielski(levels):
 
 def can_be_coloured(neighbours, count):
     """By trying, vertex after vertex, with no cleverness."""
-    colours = []
+    colours: list[int] = []
 
     def rest():
         vertex = len(colours)

@@ -103,7 +103,7 @@ def assert_fits(aims, kept):
 @examples
 @given(several_aims(most=6), several_aims(most=1))
 def test_what_conflicts_with_no_member_does_not_conflict_with_their_union(aims, others):
-    group = []
+    group: list[Aim] = []
     for each in aims:
         if not any(each.conflicts_with(member) for member in group):
             group.append(each)
@@ -214,7 +214,7 @@ def test_aims_move_to_where_they_fix_fewer_features():
 @examples
 @given(several_aims(most=10, features="abcdef"))
 def test_moving_aims_makes_no_conflict_and_no_colour(aims):
-    before = []
+    before: list[int] = []
     for number, each in enumerate(aims):
         taken = {c for c, o in zip(before, aims[:number], strict=True) if o.conflicts_with(each)}
         before.append(min(set(range(len(aims))) - taken))

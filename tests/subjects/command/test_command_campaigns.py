@@ -42,7 +42,9 @@ def test_faults_and_invalid_tests_are_counted_apart(toml, tmp_path):
     assert [fault.signature for fault in outcome.faults] == ["grep: exit status 0"]
     with open_store(store) as opened:
         rows = list(opened.trials(outcome.campaign))
-        test = json.loads(opened.faults(outcome.campaign)[0].test)
+        stored = opened.faults(outcome.campaign)[0].test
+        assert stored
+        test = json.loads(stored)
     assert "-b" in test["text"]
     assert "b" in test["features"]
     invalid = [row for row in rows if row.verdict == 2]

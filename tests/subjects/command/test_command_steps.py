@@ -303,6 +303,7 @@ def test_when_a_worker_is_killed_its_command_ends_and_its_files_are_removed(step
         [sys.executable, "-c", SLOW], cwd=tmp_path, stdout=subprocess.PIPE, text=True
     )
     with worker:
+        assert worker.stdout
         directory = Path(worker.stdout.readline().strip())
         _until(lambda: alive(mark))
         assert directory.exists()

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -97,7 +98,7 @@ def test_passing_tests_are_kept_only_if_asked_for(steps):
 
 def test_a_test_that_ends_its_own_process_is_known_from_the_journal(steps):
     made = steps('[[steps]]\nrun = "true"')
-    told = []
+    told: list[Any] = []
     made.journal = told.append
     made.execute(made.space.default(), 1)
     fault = Fault("timeout", "timeout")

@@ -31,7 +31,7 @@ def everything(generator: GrammarGenerator) -> dict[str, float]:
 
 def depth_of(tree: Tree) -> int:
     inner = max((depth_of(child) for child in tree if isinstance(child, list)), default=0)
-    return inner + (tree[0] >= 0)
+    return inner + int(tree[0] >= 0)
 
 
 def test_every_text_is_one_of_the_grammar() -> None:

@@ -293,7 +293,8 @@ def test_frames_of_hypothesis_are_not_part_of_a_signature() -> None:
         @rule(data=st.data())
         @precondition(lambda self: True)
         def fail(self, data: st.DataObject) -> None:
-            data.draw(st.integers().map(lambda n: {}[n]))
+            empty: dict[int, int] = {}
+            data.draw(st.integers().map(lambda n: empty[n]))
 
     (result,) = results(RuleBasedSubject(Wrapped), tests=1)
     place = "test_frames_of_hypothesis_are_not_part_of_a_signature.<locals>.Wrapped.fail"

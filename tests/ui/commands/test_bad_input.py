@@ -46,7 +46,7 @@ def waiting(place, start, tmp_path_factory):
     connection.close()
 
 
-FILES = {
+FILES: dict[str, tuple[str | bytes, list[str]]] = {
     "syntax.py": ("def f(:\n", ["syntax.py:1"]),
     "missing_import.py": ("import numpyy\n", ["missing_import.py", "numpyy"]),
     "raises.py": ("x = 1\nraise ValueError('first\\nsecond')\n", ["raises.py:2", "first"]),

@@ -30,7 +30,7 @@ for _ in range(6):
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory, swarmtest) -> Path:
-    place = tmp_path_factory.mktemp("bytes")
+    place: Path = tmp_path_factory.mktemp("bytes")
     (place / "gen.py").write_text(GENERATOR)
     (place / "bytes.toml").write_text(TOML)
     done = swarmtest("run", "bytes.toml", "-n", "12", cwd=place)
@@ -40,7 +40,8 @@ def place(tmp_path_factory, swarmtest) -> Path:
 
 @pytest.fixture(scope="module")
 def fault(place, swarmtest) -> str:
-    return json.loads(swarmtest("faults", "--json", cwd=place).stdout.splitlines()[0])["id"]
+    shown = json.loads(swarmtest("faults", "--json", cwd=place).stdout.splitlines()[0])
+    return str(shown["id"])
 
 
 def test_a_test_that_is_no_text_is_printed_as_a_dump_and_saved_as_it_is(place, fault, swarmtest):

@@ -107,7 +107,7 @@ def test_what_is_ahead_is_a_wedge_behind_the_curve() -> None:
     )
     drawn = figure_svg(DiscoveryPlot("x", "Faults by tests", "tests", "faults", (curve,)))
     tree = ElementTree.fromstring(drawn)
-    paths = {one.get("class"): one.get("d") for one in tree.iter() if one.tag.endswith("path")}
+    paths = {one.get("class"): one.attrib["d"] for one in tree.iter() if one.tag.endswith("path")}
     end = float(paths["wedge"].split("L")[1].split(",")[0])
     last = float(paths["curve s0"].rpartition("H")[2].partition("V")[0])
     assert end > last, "twice as many tests lie to the right of those that were run"

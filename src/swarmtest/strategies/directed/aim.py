@@ -29,10 +29,10 @@ tossed, in a random order. A trigger that needs a suppressor is left out with it
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.constraints import Decisions
@@ -77,6 +77,16 @@ class Aim:
     certain: frozenset[str] = frozenset()
     """The triggers that are beyond doubt; empty if these are not known. Among dozens of features,
     one or two look like triggers by chance."""
+
+    if TYPE_CHECKING:  # any set is accepted, and kept as a frozen one
+
+        def __init__(
+            self,
+            goals: tuple[Goal, ...],
+            triggers: Set[str] = frozenset(),
+            suppressors: Set[str] = frozenset(),
+            certain: Set[str] = frozenset(),
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "triggers", frozenset(self.triggers))
