@@ -31,6 +31,9 @@ _SHOWN = 40
 @click.command()
 @click.argument("what", nargs=-1, metavar="[CAMPAIGN]... [TARGET]...")
 @click.option(
+    "--kind", metavar="KIND", help="Show all targets of a kind: fault, line, branch, event, ..."
+)
+@click.option(
     "--summary",
     is_flag=True,
     help="For each feature, the share of targets that it triggers or suppresses.",
