@@ -26,6 +26,7 @@ from swarmtest.coverage.import_hook import (
     has_source,
     is_extension,
     is_test_module,
+    refused,
 )
 from swarmtest.coverage.kinds import WITH_PROBES, monitoring_is_possible, parse_kinds
 from swarmtest.coverage.monitoring import Monitor, MonitoredFile
@@ -183,6 +184,8 @@ class Coverage:
         if any(map(_has_code, others)) and not self.options.cover:
             self._pending[:] = others
         self.settle()
+        self.problems += refused
+        refused.clear()
         if not self.files:
             self.problems.append(
                 "coverage: the subject imported no module that is watched; name modules with "
