@@ -115,7 +115,8 @@ def test_a_share_of_the_targets_is_enough_if_that_is_said(till):
 
 def run_with_coverage(code: str) -> str:
     """In a process of its own, because coverage has to be there before the program is."""
-    program = "import sys; sys.path.insert(0, '.')\n" + code
+    places = [".", str(Path(keeping_programs.__file__).parent)]
+    program = f"import sys; sys.path[:0] = {places!r}\n" + code
     done = subprocess.run(
         [sys.executable, "-c", program],
         cwd=Path(__file__).parent,

@@ -8,8 +8,7 @@ from textwrap import dedent
 import pytest
 from installed_packages import install
 
-import swarmtest
-from swarmtest import Campaign, Configuration, Space, Strategy, UserError
+from swarmtest import Campaign, Configuration, Space, Strategy, UserError, strategies
 from swarmtest.core.strategy_names import current_strategy_text
 from swarmtest.strategies import (
     Coin,
@@ -141,8 +140,8 @@ def test_the_old_name_of_a_strategy_is_accepted(old, now):
 
 
 def test_the_old_name_of_the_class_is_accepted():
-    assert swarmtest.Default is swarmtest.AllOn
-    assert isinstance(parse_strategy("default"), swarmtest.AllOn)
+    assert strategies.Default is strategies.AllOn
+    assert isinstance(parse_strategy("default"), strategies.AllOn)
 
 
 @pytest.mark.parametrize(

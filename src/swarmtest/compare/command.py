@@ -78,6 +78,7 @@ _OF_RESULTS = {"arguments", "baseline", "confidence", "store", "as_json", "quiet
     help=f"Stop each run after N tests.  [default: {DEFAULT_TESTS:,} if no other limit is given]",
 )
 @click.option("--time", "wall", metavar="TIME", help="Stop each run after this time: 30s, 5m.")
+@click.option("--cpu-time", "cpu", metavar="TIME", help="Stop each run after this CPU time.")
 @click.option(
     "--seed", default="0", show_default=True, help="Seed of the first repeat, or `random`."
 )

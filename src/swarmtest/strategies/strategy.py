@@ -211,6 +211,8 @@ def ask(self, space, trial, rng), which returns a Proposal or a configuration
     if inspect.isclass(strategy):
         shown = strategy.__qualname__
         raise UserError(f"{shown!r} is a class: write {shown}() for a strategy of its kind")
+    if type(strategy).__module__ == "builtins":
+        raise UserError(f"{strategy!r} is not a strategy: name one, or write an object with ask()")
     shown = name or type(strategy).__qualname__
     if not callable(getattr(strategy, "ask", None)):
         raise _incomplete(shown, "ask")
