@@ -145,6 +145,7 @@ def test_the_matrix_can_be_written(swarmtest: Run, bank: Path) -> None:
         (["nothing.py"], ["nothing.py", "no such file"]),
         (["--operators", "arithmetik"], ["arithmetik", "arithmetic"]),
         (["--sample", "0"], ["--sample 0"]),
+        (["--tests", "0"], ["--tests 0", "at least one test"]),
         (["--campaign", "9"], ["9"]),
         (["--lines", "account.py:99-100"], ["account.py"]),
         (["-o", "no/such/matrix.csv"], ["no/such/matrix.csv"]),

@@ -108,6 +108,8 @@ def mutate(paths: tuple[str, ...], store: str | None, **options: Any) -> int:
 
     Exit status: 0 every mutant that tests reach is killed, 1 some survive, 2 an error in the input.
     """
+    if options["tests"] < 1:
+        raise UserError(f"--tests {options['tests']}: at least one test is run on mutants")
     files = list(paths)
     lines = _lines(options)
     show = _progress(options)
