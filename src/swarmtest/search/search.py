@@ -226,9 +226,12 @@ class Search:
         return reason
 
     def _with_share(self, reason: str) -> str:
-        """Return the reason of an end, with how much of a small space was not explored."""
+        """Return the reason of an end, for a budget of points with how many were explored."""
         explored, size = self.progress.points, self.space.size
-        if explored >= size or size > _SMALL_SPACE:
+        by_points = (
+            self.stopping.points is not None and self.progress.visits >= self.stopping.points
+        )
+        if not by_points or explored >= size or size > _SMALL_SPACE:
             return reason
         return f"{reason}: {explored:,} of {size:,} points explored"
 
