@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from swarmtest import Configuration, Coverage, open_store, swarm
 from swarmtest.core.targets import unpack_hits
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
+Start = Callable[..., subprocess.Popen[str]]
 
 SHOP = {
     "shop/__init__.py": "",
@@ -74,6 +76,11 @@ class Crashing(Shop):
 """,
 }
 
+ALONE = (
+    "from swarmtest import Machine, action\n"
+    "class Alone(Machine):\n    @action\n    def go(self):\n        self.done = True\n"
+)
+
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
@@ -125,11 +132,79 @@ def test_the_harness_is_watched_when_it_is_named(run: Run, place: Path) -> None:
 
 
 def test_a_program_in_the_file_of_its_machine_is_watched(run: Run, place: Path) -> None:
-    (place / "alone.py").write_text(
-        "from swarmtest import Machine, action\n"
-        "class Alone(Machine):\n    @action\n    def go(self):\n        self.done = True\n"
-    )
+    (place / "alone.py").write_text(ALONE)
     assert "line 5 of 5" in run("run", "alone.py", "-n", 20, "--coverage", "line").stdout
+
+
+def test_the_summary_names_what_was_watched(run: Run) -> None:
+    done = run("run", "harness.py::Shop", "-n", 20, "--coverage", "line")
+    for shown in (done.stdout, run("show").stdout):
+        assert "watched: shop/cart.py, shop/prices.py\n" in shown
+        assert "test file itself" not in shown
+
+
+def test_a_test_file_that_contains_its_program_is_not_praised(run: Run, place: Path) -> None:
+    (place / "tests").mkdir()
+    (place / "tests" / "__init__.py").write_text("")
+    (place / "tests" / "alone.py").write_text(ALONE)
+    done = run("run", "tests/alone.py", "-n", 20, "--coverage", "line")
+    told = "nothing to watch besides the test file itself: name the program with --cover"
+    for shown in (done.stdout, run("show").stdout):
+        assert f"watched: tests/alone.py; {told}" in shown
+
+
+GOODS = """
+def weigh(kind):
+    if kind > 7:
+        return 2
+    return 1
+"""
+
+WEIGHING = """
+import json, pytest, hypothesis, numpy
+from goods import weigh
+from swarmtest import Machine, action, integers
+{more}
+class Weighing(Machine):
+    @action(kind=integers(0, 3))
+    def weigh(self, kind):
+        weigh(kind)
+"""
+
+
+def weighed(start: Start, place: Path, goods: Path, subject: str = "weighing.py") -> str:
+    """What a run prints when the module `goods` is in a directory on the path."""
+    goods.mkdir(parents=True)
+    (goods / "goods.py").write_text(GOODS)
+    words = ("run", subject, "-n", 20, "--coverage", "line")
+    running = start(*words, cwd=place, PYTHONPATH=f"{goods}:{os.environ.get('PYTHONPATH', '')}")
+    out, err = running.communicate(timeout=180)
+    assert running.returncode == 0, (out, err)
+    return str(out)
+
+
+@pytest.mark.parametrize("subject", ["weighing.py", "weighing:Weighing"])
+def test_an_installed_program_is_watched_and_not_its_test(
+    start: Start, place: Path, subject: str
+) -> None:
+    (place / "weighing.py").write_text(WEIGHING.format(more=""))
+    out = weighed(start, place, place / "env" / "site-packages", subject)
+    assert "coverage: line 3 of 4 (75%)\n  watched: goods.py\n" in out
+
+
+def test_an_installed_package_beside_own_code_is_told_of(start: Start, place: Path) -> None:
+    (place / "weighing.py").write_text(WEIGHING.format(more="import shop.prices"))
+    out = weighed(start, place, place / "env" / "site-packages")
+    assert "  watched: shop/prices.py\n" in out
+    assert "  not watched, because installed: goods (--cover goods)\n" in out
+
+
+def test_own_code_in_another_directory_of_the_path_is_watched(
+    start: Start, place: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    (place / "weighing.py").write_text(WEIGHING.format(more=""))
+    out = weighed(start, place, tmp_path_factory.mktemp("elsewhere") / "lib")
+    assert "watched: goods.py\n" in out
 
 
 def test_targets_know_where_they_are(run: Run, place: Path) -> None:

@@ -98,3 +98,33 @@ def test_two_processes_at_once_see_whole_files_only(project):
     assert [process.communicate(timeout=60)[1] for process in running] == [b"", b""]
     left = [p.name for p in (project.root / "__pycache__").glob("*") if "swarmtest" not in p.name]
     assert [name for name in left if not name.endswith(".pyc")] == []
+
+
+def test_code_that_others_could_have_written_is_not_used_and_told(project, reached):
+    project.write(kept=TEXT)
+    project.watch("kept").uninstall()
+    first = project.watch("kept")
+    project.load("kept")
+    first.uninstall()
+    (file,) = kept(project)
+    head = file.read_bytes()
+    file.parent.chmod(0o777)
+    file.write_bytes(head[: len(head) // 2])
+    coverage = project.watch("kept")
+    module = project.load("kept")
+    coverage.begin()
+    assert module.f(0) == 2
+    assert file.read_bytes() == head[: len(head) // 2]  # neither read nor written
+    assert f"code with probes is not cached: others can write {file.parent}" in coverage.problems
+
+
+def test_a_flipped_byte_is_noticed(project):
+    project.write(kept=TEXT)
+    project.watch("kept")
+    project.load("kept")
+    (file,) = kept(project)
+    data = bytearray(file.read_bytes())
+    data[-5] ^= 1
+    file.write_bytes(bytes(data))
+    assert project.load("kept").f(0) == 2
+    assert file.read_bytes() != bytes(data)

@@ -145,6 +145,7 @@ def test_the_matrix_can_be_written(swarmtest: Run, bank: Path) -> None:
         (["nothing.py"], ["nothing.py", "no such file"]),
         (["--operators", "arithmetik"], ["arithmetik", "arithmetic"]),
         (["--sample", "0"], ["--sample 0"]),
+        (["--tests", "0"], ["--tests 0", "at least one test"]),
         (["--campaign", "9"], ["9"]),
         (["--lines", "account.py:99-100"], ["account.py"]),
         (["-o", "no/such/matrix.csv"], ["no/such/matrix.csv"]),
@@ -160,3 +161,42 @@ def test_no_file_is_changed(swarmtest: Run, bank: Path) -> None:
     before = {file: file.read_bytes() for file in bank.glob("*.py")}
     swarmtest("mutate", cwd=bank)
     assert {file: file.read_bytes() for file in bank.glob("*.py")} == before
+
+
+def test_by_default_what_the_machine_imports_is_mutated_and_told(
+    swarmtest: Run, bank: Path
+) -> None:
+    swarmtest("run", "bank.py", "-n", 20, cwd=bank)  # without coverage
+    done = swarmtest("mutate", cwd=bank)
+    assert "\nmutated: account.py\n" in done.stdout
+    told = json.loads(swarmtest("mutate", "--json", cwd=bank).stdout)
+    assert told["files"] == ["account.py"]
+
+
+@pytest.mark.parametrize("coverage", [(), ("--coverage", "line")])
+def test_a_machine_beside_its_program_is_not_mutated(
+    swarmtest: Run, tmp_path: Path, coverage: tuple[str, ...]
+) -> None:
+    machine = BANK.replace("from account import Account\n", "")
+    (tmp_path / "whole.py").write_text(ACCOUNT + machine)
+    swarmtest("run", "whole.py", "-n", 20, *coverage, cwd=tmp_path)
+    told = json.loads(swarmtest("mutate", "--json", cwd=tmp_path).stdout)
+    assert {mutant["function"].partition(".")[0] for mutant in told["mutants"]} == {"Account"}
+    named = json.loads(swarmtest("mutate", "whole.py", "--json", cwd=tmp_path).stdout)
+    assert "Bank" in {mutant["function"].partition(".")[0] for mutant in named["mutants"]}
+
+
+def test_a_file_that_has_only_a_machine_gives_nothing_to_mutate(
+    swarmtest: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "alone.py").write_text(
+        "from swarmtest import Machine, action\n"
+        "class Alone(Machine):\n    @action\n    def go(self):\n        self.done = 1 + 1\n"
+    )
+    swarmtest("run", "alone.py", "-n", 20, cwd=tmp_path)
+    done = swarmtest("mutate", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "swarmtest: alone.py: nothing to mutate besides the machine itself: name the files of the "
+        "program\n"
+    )

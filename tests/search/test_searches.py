@@ -51,7 +51,7 @@ def test_a_search_is_a_campaign_whose_configurations_are_points():
 @pytest.mark.parametrize(
     ("limits", "visits", "reason"),
     [
-        ({"points": 5}, 5, "all points explored"),
+        ({"points": 5}, 5, "the budget of 5 points is used up: 5 of 24 points explored"),
         ({"reach": 152}, 4, "fitness reached"),
         ({"faults": 1}, 20, "enough faults"),
         ({"when": lambda result: "event:noise yield" in result.hits}, 3, "the user's function"),

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from swarmtest.core.errors import UserError
-from swarmtest.suite.output_files import MARK, SuiteFile, files_at, restore, write_suite
+from swarmtest.suite.output_files import (
+    MARK,
+    SuiteFile,
+    check_pytest,
+    files_at,
+    restore,
+    write_suite,
+)
 
 TEXT = f'"""Tests, {MARK}."""\n'
 
@@ -48,3 +56,10 @@ def test_everything_can_be_put_back_as_it_was(tmp_path: Path) -> None:
     assert files_at(path) == first
     restore(path, before)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_without_pytest_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_pytest()
+    monkeypatch.setitem(sys.modules, "pytest", None)
+    with pytest.raises(UserError, match="pytest is not installed: pip install pytest"):
+        check_pytest()

@@ -13,8 +13,9 @@ from swarmtest.core.constraints import Constraint
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Source
 from swarmtest.coverage.options import CoverageOptions
+from swarmtest.coverage.scope import file_of_module, imported_program
 from swarmtest.languages.user_objects import split_reference
-from swarmtest.subjects.loading import SubjectReference, package_of
+from swarmtest.subjects.loading import SubjectReference, module_of, package_of
 from swarmtest.subjects.machine.machine import Machine
 from swarmtest.subjects.machine.subject import MachineSubject
 from swarmtest.subjects.subject import Subject, incompleteness, is_subject
@@ -70,9 +71,10 @@ def version_of(subject: Subject) -> str:
 
 
 def scoped_to_subject(coverage: CoverageOptions, subject: Any) -> CoverageOptions:
-    """Return the options with the place of the subject, where files are looked for by default."""
+    """Return the options with the subject's place and what its file imports: the default scope."""
     if coverage.beside or coverage.package:
         return coverage
+    derived = isinstance(subject, SubjectReference) and subject.api
     if isinstance(subject, SubjectReference):
         subject = subject.text
     if isinstance(subject, str):
@@ -83,11 +85,26 @@ def scoped_to_subject(coverage: CoverageOptions, subject: Any) -> CoverageOption
                 "and say cover = true in its step"
             )
         if where.endswith(".py") or os.sep in where:
-            return replace(coverage, beside=str(Path(where).resolve().parent))
-        return replace(coverage, package=package_of(where))
+            file = str(Path(where).resolve())
+            placed = replace(coverage, beside=os.path.dirname(file))
+        else:
+            placed = replace(coverage, package=package_of(where))
+            file = file_of_module(module_of(where))
+        return placed if derived else _driven_by(file, placed)
     module = sys.modules.get(getattr(subject, "__module__", ""))
-    file = getattr(module, "__file__", None)
-    return replace(coverage, beside=str(Path(file).resolve().parent)) if file else coverage
+    file = getattr(module, "__file__", None) or ""
+    if not file:
+        return coverage
+    return _driven_by(file, replace(coverage, beside=str(Path(file).resolve().parent)))
+
+
+def _driven_by(file: str, coverage: CoverageOptions) -> CoverageOptions:
+    """Return the options for a file that drives the program which it imports."""
+    if not file:
+        return coverage
+    program = imported_program(file)
+    harness = os.path.realpath(file)
+    return replace(coverage, imports=program.names, left_out=program.left_out, harness=harness)
 
 
 def _is_importable(cls: type) -> bool:

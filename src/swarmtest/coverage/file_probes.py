@@ -352,6 +352,11 @@ class WovenFile:
             if target[3] == 0:
                 self._at_import |= 1 << bit
 
+    @property
+    def has_code(self) -> bool:
+        """Whether anything of the file can be reached."""
+        return bool(self._plan.targets)
+
     def written(self, with_plan: bool) -> WrittenFile:
         """Return what the file's probes wrote."""
         return WrittenFile(self.source, self.path, self._plan if with_plan else None, self._cells)

@@ -6,8 +6,8 @@ its own for packages, namespace packages, zip files, editable installs and relat
 
 Instrumented code is cached on disk beside Python's bytecode, so that weaving is done once. A cache
 file is found by the path of the source and the options, and used only if it was made from the same
-source by the same version of the weaver. As with bytecode, a cache that cannot be read or written
-is no error: the work is done again.
+source by the same version of the weaver, and if nobody else could have written it. As with
+bytecode, a cache that cannot be read or written is no error: the work is done again.
 """
 
 from __future__ import annotations
@@ -38,10 +38,27 @@ from swarmtest.coverage.scope import Scope, shown_path
 from swarmtest.coverage.weaving.implications import ProbePlan
 from swarmtest.coverage.weaving.snippets import CELLS
 from swarmtest.coverage.weaving.weaver import weave, woven_tree
+from swarmtest.processes.caches import why_unsafe
 
 # The cache of instrumented code.
 
 FORMAT = b"swarmtest\n"
+_DIGEST = 16
+refused: dict[str, None] = {}
+"""Why caches were not used, one line each."""
+
+
+def _is_ours(cache: Path) -> bool:
+    """Return whether only the user could have written a cache file; otherwise keep the reason."""
+    unsafe = why_unsafe(cache)
+    if unsafe:
+        refused[f"code with probes is not cached: {unsafe}"] = None
+    return not unsafe
+
+
+def _digest(content: bytes) -> bytes:
+    """Return a hash that tells if a file was damaged."""
+    return hashlib.blake2b(content, digest_size=_DIGEST).digest()
 
 
 def stamp(source: bytes, file: str, kinds: tuple[str, ...]) -> bytes:
@@ -54,10 +71,13 @@ def stamp(source: bytes, file: str, kinds: tuple[str, ...]) -> bytes:
 def load(path: str, kinds: tuple[str, ...], made_from: bytes) -> tuple[CodeType, ProbePlan] | None:
     """Return the cached code and plan of a source; None if there is none with this stamp."""
     try:
-        data = _cache_path(path, kinds).read_bytes()
-        if not data.startswith(FORMAT + made_from):
+        cache = _cache_path(path, kinds)
+        data = cache.read_bytes()
+        head = FORMAT + made_from
+        content = data[len(head) + _DIGEST :]
+        if data[: -len(content) or None] != head + _digest(content) or not _is_ours(cache):
             return None
-        code, plan = marshal.loads(data[len(FORMAT) + len(made_from) :])
+        code, plan = marshal.loads(content)
         return code, ProbePlan.from_plain(plan)
     except (OSError, EOFError, ValueError, TypeError, NotImplementedError):
         return None
@@ -72,10 +92,13 @@ def keep(
     with contextlib.suppress(OSError, NotImplementedError):  # a Python may have no bytecode cache
         cache = _cache_path(path, kinds)
         cache.parent.mkdir(parents=True, exist_ok=True)
+        if not _is_ours(cache):
+            return
         fd, temporary = tempfile.mkstemp(dir=cache.parent)
         try:
             with os.fdopen(fd, "wb") as out:
-                out.write(FORMAT + made_from + marshal.dumps((code, plan.to_plain())))
+                content = marshal.dumps((code, plan.to_plain()))
+                out.write(FORMAT + made_from + _digest(content) + content)
             os.replace(temporary, cache)
         except OSError:
             os.unlink(temporary)

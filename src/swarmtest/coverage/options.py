@@ -22,7 +22,7 @@ class CoverageOptions:
 
     kinds: tuple[str, ...] = DEFAULT_KINDS
     cover: tuple[str, ...] = ()
-    """Modules and paths; empty: the code beside the subject."""
+    """Modules and paths; empty: what the subject's file imports, and the code beside it."""
     probes: str = "auto"
     """``ast`` weaves probes into source, ``monitoring`` uses `sys.monitoring`; ``auto`` weaves
     where there is source, and monitors where there is none."""
@@ -30,6 +30,12 @@ class CoverageOptions:
     """The directory of the subject, if it was named by its file."""
     package: str = ""
     """The package of the subject, if it was named by its module."""
+    imports: tuple[str, ...] = ()
+    """The modules that the subject's file imports: the program, if `cover` is empty."""
+    left_out: tuple[str, ...] = ()
+    """Installed packages that the subject's file imports and that are not watched."""
+    harness: str = ""
+    """The subject's own file; empty if it is not known."""
 
     def check(self, names: bool = True) -> None:
         """Raise `UserError` for options that are impossible.
@@ -47,7 +53,7 @@ class CoverageOptions:
 
     def scope(self) -> Scope:
         """Return which modules are watched."""
-        return parse_scope(self.cover, self.beside, self.package)
+        return parse_scope(self.cover, self.beside, self.package, imports=self.imports)
 
     def to_plain(self) -> dict[str, Any]:
         """Return the options as data for JSON and `from_plain`."""
@@ -57,10 +63,15 @@ class CoverageOptions:
             "probes": self.probes,
             "beside": self.beside,
             "package": self.package,
+            "imports": list(self.imports),
+            "left_out": list(self.left_out),
+            "harness": self.harness,
         }
 
     @classmethod
     def from_plain(cls, data: dict[str, Any]) -> CoverageOptions:
         """Return the options that `to_plain` described."""
         kinds, cover = tuple(data["kinds"]), tuple(data["cover"])
-        return cls(kinds, cover, data["probes"], data["beside"], data["package"])
+        imports, left_out = tuple(data.get("imports", ())), tuple(data.get("left_out", ()))
+        place = data["beside"], data["package"]
+        return cls(kinds, cover, data["probes"], *place, imports, left_out, data.get("harness", ""))

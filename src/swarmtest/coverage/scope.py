@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import importlib.util
 import os
@@ -9,7 +10,7 @@ import pkgutil
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from importlib.machinery import PathFinder
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
 from swarmtest.core.errors import UserError, did_you_mean
@@ -19,6 +20,9 @@ from swarmtest.coverage.interchange.formats import is_python
 ROOT_MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 """A directory with one of these is the root of a project."""
 _INSTALLED = ("site-packages", "dist-packages")
+_TEST_TOOLS = ("swarmtest", "pytest", "_pytest", "hypothesis")
+DEPENDENCIES = ("numpy", "pyroaring", "click", "rich")
+"""Packages that swarmtest itself imports, so that they cannot be imported after coverage begins."""
 _DEPTH = 3
 """How far below the project's root to look for a module that is not on the path (src, tests)."""
 
@@ -61,15 +65,20 @@ class Scope:
 
 
 def parse_scope(
-    given: Iterable[str], beside: str = "", package: str = "", check_names: bool = False
+    given: Iterable[str],
+    beside: str = "",
+    package: str = "",
+    check_names: bool = False,
+    imports: Iterable[str] = (),
 ) -> Scope:
     """Return the scope for a user's names of modules and paths; a single one may be a string.
 
     `check_names` refuses names that no module has. Programs that use the Python API do not check,
     because a module may be created after the scope.
 
-    If nothing is given, the scope is the subject's `package`, and every module in the directory
-    `beside` and in the current directory, without packages that are installed there.
+    If nothing is given, the scope is the subject's `package`, the modules that its file `imports`,
+    and every module in the directory `beside` and in the current directory, without packages that
+    are installed there.
     """
     names, places = [], []
     for text in [given] if isinstance(given, str) else given:
@@ -89,7 +98,8 @@ def parse_scope(
             raise UserError(f"--cover {text}: neither the name of a module nor a path that exists")
     if not names and not places:
         here = {str(Path.cwd()), *([str(Path(beside).resolve())] if beside else [])}
-        return Scope((package,) if package else (), tuple(sorted(here)), own_code_only=True)
+        chosen = (*((package,) if package else ()), *imports)
+        return Scope(chosen, tuple(sorted(here)), own_code_only=True)
     return Scope(tuple(names), tuple(places))
 
 
@@ -150,6 +160,106 @@ def _project_folders() -> Iterator[tuple[list[str], list[str]]]:
         yield folders, files
         if depth >= _DEPTH:
             folders.clear()
+
+
+# What a file of tests imports: by default, that is the program.
+
+
+@dataclass(frozen=True)
+class ImportedProgram:
+    """The modules that a test file imports, without the standard library and tools for tests."""
+
+    names: tuple[str, ...] = ()
+    """The program: the user's own modules, or else installed packages."""
+    left_out: tuple[str, ...] = ()
+    """Installed packages that are not watched by default, because the file imports own modules."""
+
+
+def imported_program(file: str) -> ImportedProgram:
+    """Return what a Python file imports, by its text: nothing is imported for it.
+
+    >>> imported_program(__file__)
+    ImportedProgram(names=(), left_out=())
+    """
+    try:
+        tree = ast.parse(text_of(Path(file), file))
+    except (OSError, SyntaxError, ValueError):
+        return ImportedProgram()
+    beside = os.path.dirname(os.path.realpath(file))
+    own, installed, unknown = [], [], []
+    itself = Path(file).stem
+    for name in dict.fromkeys(_imported_names(tree, Path(file).resolve())):
+        top = name.partition(".")[0]
+        if top in (*sys.stdlib_module_names, *_TEST_TOOLS, itself):
+            continue
+        places = _places_of_module(top, beside)
+        if not places:
+            unknown.append(name)
+        elif not any(mark in Path(place).parts for place in places for mark in _INSTALLED):
+            own.append(name)
+        elif top not in DEPENDENCIES:
+            installed.append(name)
+    if own:
+        return ImportedProgram((*own, *unknown), tuple(installed))
+    return ImportedProgram((*installed, *unknown))
+
+
+def _imported_names(tree: ast.Module, file: Path) -> Iterator[str]:
+    """Yield the packages of absolute imports, and the modules of relative ones."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield (node.module or "").partition(".")[0]
+        elif isinstance(node, ast.ImportFrom):
+            above = _package_parts(file)
+            parts = above[: len(above) - node.level + 1] + (node.module or "").split(".")
+            within = ".".join(filter(None, parts))
+            yield from [within] if node.module else (f"{within}.{a.name}" for a in node.names)
+
+
+def _package_parts(file: Path) -> list[str]:
+    """Return the names of the packages that a file is in, the outermost first."""
+    parts: list[str] = []
+    directory = file.parent
+    while (directory / "__init__.py").exists() and directory != directory.parent:
+        parts.insert(0, directory.name)
+        directory = directory.parent
+    return parts
+
+
+def _places_of_module(top: str, beside: str) -> list[str]:
+    """Return the file or the directories of a module without dots; empty if it is not found."""
+    try:
+        spec = PathFinder.find_spec(top, _directories(beside)) or importlib.util.find_spec(top)
+    except (ImportError, ValueError):
+        return []
+    if spec is None:
+        return []
+    return [spec.origin] if spec.has_location and spec.origin else [*_locations(spec)]
+
+
+def _locations(spec: ModuleSpec) -> Iterable[str]:
+    return spec.submodule_search_locations or ()
+
+
+def file_of_module(name: str) -> str:
+    """Return the source file of a module, without importing it or its packages; empty if unknown.
+
+    >>> file_of_module("json.decoder").endswith("decoder.py")
+    True
+    >>> file_of_module("no_such_module")
+    ''
+    """
+    spec: ModuleSpec | None = None
+    within = ""
+    for part in name.split("."):
+        within = f"{within}.{part}" if within else part
+        places = [*_locations(spec)] if spec else [*_directories(""), *sys.path]
+        spec = PathFinder.find_spec(within, places)
+        if spec is None:
+            return ""
+    return spec.origin if spec and spec.origin and spec.origin.endswith(".py") else ""
 
 
 def _is_package_here(path: Path) -> bool:

@@ -26,14 +26,14 @@ from swarmtest.coverage.import_hook import (
     has_source,
     is_extension,
     is_test_module,
+    refused,
 )
 from swarmtest.coverage.kinds import WITH_PROBES, monitoring_is_possible, parse_kinds
 from swarmtest.coverage.monitoring import Monitor, MonitoredFile
 from swarmtest.coverage.options import CoverageOptions
+from swarmtest.coverage.scope import DEPENDENCIES
 from swarmtest.coverage.weaving.implications import ProbePlan
 
-_DEPENDENCIES = ("numpy", "pyroaring", "click", "rich")
-"""Packages that swarmtest itself imports, so that they cannot be imported after coverage begins."""
 _MAX_CACHED_HITS = 20_000
 """Distinct sets of hits in the cache; when it is full, it is emptied."""
 
@@ -116,7 +116,7 @@ class Coverage:
             what = names[0] if len(names) == 1 else f"{top} ({len(names)} modules)"
             cure = (
                 "swarmtest itself needs it"
-                if top in _DEPENDENCIES
+                if top in DEPENDENCIES
                 else "start coverage first, then import it"
             )
             self.problems.append(
@@ -178,12 +178,14 @@ class Coverage:
         """Begin to count, after all modules are loaded: what ran so far belongs to no test.
 
         `harness` is a file that only drives the program: it is left out if the user named no
-        modules and another one is watched.
+        modules and another one is watched. An empty file, as of a package of tests, does not count.
         """
         others = [file for file in self._pending if file.path != harness]
-        if others and not self.options.cover:
+        if any(map(_has_code, others)) and not self.options.cover:
             self._pending[:] = others
         self.settle()
+        self.problems += refused
+        refused.clear()
         if not self.files:
             self.problems.append(
                 "coverage: the subject imported no module that is watched; name modules with "
@@ -253,6 +255,10 @@ class Coverage:
         # Files were enrolled one after the other, so the numbers ascend.
         hits = self._cached[key] = Hits(self.catalogue, b"".join(parts))
         return hits
+
+
+def _has_code(file: WovenFile | MonitoredFile) -> bool:
+    return not isinstance(file, WovenFile) or file.has_code
 
 
 _installed: list[Coverage] = []

@@ -91,7 +91,8 @@ _TESTS = 200
 def mutate(paths: tuple[str, ...], store: str | None, **options: Any) -> int:
     """Change the program in small ways, and see whether its tests notice.
 
-    PATH is a file or a directory of the program; by default, the code that the campaign measured.
+    PATH is a file or a directory of the program; by default, the code that the campaign measured,
+    or else what the machine's file imports. Machines themselves are mutated only if named.
     The tests are those of a campaign, or of a pytest suite. No Python file is changed: mutants are
     switched on in the running program, or while a fork imports it. Mutants of a C program are built
     in copies of its directory; a TOML file with a table [mutate] says how to build it.
@@ -108,6 +109,8 @@ def mutate(paths: tuple[str, ...], store: str | None, **options: Any) -> int:
 
     Exit status: 0 every mutant that tests reach is killed, 1 some survive, 2 an error in the input.
     """
+    if options["tests"] < 1:
+        raise UserError(f"--tests {options['tests']}: at least one test is run on mutants")
     files = list(paths)
     lines = _lines(options)
     show = _progress(options)
@@ -200,7 +203,7 @@ def _progress(options: dict[str, Any]) -> Any:
 # A kill matrix as text and as data.
 
 _SHOWN = 10
-"""How many survivors are shown with their diff."""
+"""How many survivors are shown with their diff, and how many files are named."""
 
 
 def mutation_text(matrix: KillMatrix, everything: bool = False) -> str:
@@ -221,6 +224,7 @@ def mutation_data(matrix: KillMatrix) -> dict[str, Any]:
     return {
         "score": matrix.score,
         "interval": [low, high],
+        "files": [source.path for source in matrix.sources],
         "mutants": [_mutant_data(matrix, number) for number in range(len(matrix.mutants))],
         "tests": list(matrix.tests),
         "population": matrix.population or len(matrix.mutants),
@@ -262,7 +266,15 @@ def _score(matrix: KillMatrix) -> str:
             f"; a sample of {matrix.population:,}, of which {percent_interval(low, high, 0)} "
             "are killed (95%)"
         )
-    return f"{text} by {plural(len(matrix.tests), 'test')}"
+    return f"{text} by {plural(len(matrix.tests), 'test')}{_files(matrix)}"
+
+
+def _files(matrix: KillMatrix) -> str:
+    files = [source.path for source in matrix.sources]
+    if not files:
+        return ""
+    more = f" and {len(files) - _SHOWN:,} more" if len(files) > _SHOWN else ""
+    return f"\nmutated: {', '.join(files[:_SHOWN])}{more}"
 
 
 def _counts(matrix: KillMatrix) -> str:

@@ -20,7 +20,7 @@ from swarmtest.coverage.scope import shown_path
 from swarmtest.mutate.generation import draw_mutants
 from swarmtest.mutate.loaded_files import live_files, named_sources, source_of
 from swarmtest.mutate.mutant import Mutant
-from swarmtest.mutate.mutation import sources_beside
+from swarmtest.mutate.mutation import lines_of_program, sources_beside
 from swarmtest.mutate.switching import LiveFile, Steps
 from swarmtest.processes.fork_tasks import Forks, ForkTask, Replace, Tell
 from swarmtest.processes.tree import end_strays
@@ -208,9 +208,11 @@ def drawn_killing(
         return NativeMutantKiller(
             drawn_mutants(subject, files, sample=sample, seed=seed, first=first)
         )
-    sources = named_sources(files) or sources_beside(subject)
+    named = named_sources(files)
+    sources = named or sources_beside(subject)
     live = {file.source.path: file for file in live_files(sources)}
-    population = draw_mutants(sources)
+    lines = None if named else lines_of_program(sources, None, subject)
+    population = draw_mutants(sources, lines=lines)
     switchable = [m for m in population.mutants if live[m.path].switchable(m)]
     if not switchable:
         where = ", ".join(source.path for source in sources)

@@ -7,20 +7,23 @@ Tests of pytest suites are in `pytest_suites`, and mutants of C programs in `nat
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import os
+import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Verdict
 from swarmtest.core.targets import Source
-from swarmtest.coverage.scope import Scope, parse_scope
+from swarmtest.coverage.scope import Scope, file_of_module, imported_program, parse_scope, text_of
 from swarmtest.languages.user_objects import split_reference
 from swarmtest.mutate.baseline import KillLimits
 from swarmtest.mutate.campaign_tests import check_features, draw_trials, tests_of, trials_that_reach
-from swarmtest.mutate.generation import DrawnMutants, draw_mutants
+from swarmtest.mutate.generation import DrawnMutants, all_mutants, draw_mutants
 from swarmtest.mutate.import_forks import Imports
 from swarmtest.mutate.import_mutants import ImportMutantRunner
 from swarmtest.mutate.kill_matrix import KillMatrix
@@ -29,7 +32,7 @@ from swarmtest.mutate.loaded_files import live_files, loaded_sources, named_sour
 from swarmtest.processes.tree import end_strays
 from swarmtest.store.interface import Store
 from swarmtest.subjects.command.subject import CommandSubject
-from swarmtest.subjects.loading import SubjectReference
+from swarmtest.subjects.loading import SubjectReference, is_testable
 from swarmtest.subjects.subject import Subject
 
 _SECONDS = 10.0
@@ -138,7 +141,10 @@ def compute_kill_matrix(
     sources = named_sources(files)
 
     def drawn(loaded: Subject) -> DrawnMutants:
-        return _drawn(sources or sources_beside(loaded), operators, lines, sample, seed)
+        if sources:
+            return _drawn(sources, lines, operators, sample, seed)
+        program = sources_beside(loaded)
+        return _drawn(program, lines_of_program(program, lines, loaded), operators, sample, seed)
 
     if isinstance(subject, SubjectReference):
         with _loaded(subject, sources) as (loaded, imports):
@@ -148,8 +154,8 @@ def compute_kill_matrix(
 
 def _drawn(
     sources: Sequence[Source],
-    operators: str | Collection[str],
     lines: Lines | None,
+    operators: str | Collection[str],
     sample: int | None,
     seed: int,
 ) -> DrawnMutants:
@@ -204,8 +210,10 @@ def _loaded(
 def _scope_of(reference: SubjectReference) -> Scope:
     where, _ = split_reference(reference.text)
     if where.endswith((".py", ".toml")):
-        return parse_scope((), os.path.dirname(os.path.abspath(where)))
-    return parse_scope((), "", where.partition(".")[0])
+        imports = imported_program(where).names if where.endswith(".py") else ()
+        return parse_scope((), os.path.dirname(os.path.abspath(where)), imports=imports)
+    imports = () if reference.api else imported_program(file_of_module(where)).names
+    return parse_scope((), "", where.partition(".")[0], imports=imports)
 
 
 def sources_beside(subject: Subject) -> list[Source]:
@@ -213,10 +221,56 @@ def sources_beside(subject: Subject) -> list[Source]:
     where, _ = split_reference(subject.name)
     beside = os.path.dirname(subject.harness) if subject.harness else ""
     package = "" if where.endswith((".py", ".toml")) else where.partition(".")[0]
-    sources = loaded_sources(parse_scope((), beside, package), subject.harness)
+    imports = imported_program(subject.harness).names if subject.harness else ()
+    scope = parse_scope((), beside, package, imports=imports)
+    sources = loaded_sources(scope, subject.harness)
     if not sources:
         raise UserError(f"no file of what {subject.name} tests was found: name the files to mutate")
     return sources
+
+
+def lines_of_program(
+    sources: Sequence[Source], lines: Lines | None, subject: Subject
+) -> Lines | None:
+    """Return the lines to mutate in files that the user did not name; None: all.
+
+    If the program is in the file of its machine, its lines are those outside machines: a mutant of
+    a machine says nothing about what its tests notice.
+    """
+    harness = os.path.realpath(subject.harness) if subject.harness else ""
+    own = [source for source in sources if os.path.realpath(source.place) == harness]
+    machines = _machine_lines(subject) if own and lines is None else set()
+    if not machines:
+        return lines
+    program = {source.path: set(range(1, source.text.count("\n") + 2)) for source in sources}
+    for source in own:
+        program[source.path] -= machines
+    if not any(all_mutants(source, "", program[source.path]).mutants for source in sources):
+        raise UserError(
+            f"{own[0].path}: nothing to mutate besides the machine itself: name the files of the "
+            "program"
+        )
+    return program
+
+
+def _machine_lines(subject: Subject) -> set[int]:
+    """Return the lines of machines in the file that defines the subject's machine."""
+    machine = getattr(subject, "machine", None)
+    module = sys.modules.get(getattr(machine, "__module__", ""))
+    if module is None or not subject.harness:
+        return set()
+    machines = {name for name, member in vars(module).items() if is_testable(member)}
+    tree = ast.parse(text_of(Path(subject.harness), subject.harness))
+    return {
+        line
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and node.name in machines
+        for line in range(_first_line(node), (node.end_lineno or node.lineno) + 1)
+    }
+
+
+def _first_line(node: ast.ClassDef) -> int:
+    return min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
 
 
 def mutate_campaign(
@@ -277,7 +331,9 @@ def mutate_campaign(
     options = _RunOptions(limits, workers, first_kill, on_progress)
     with _loaded(SubjectReference.from_json(reference), sources) as (subject, imports):
         check_features(subject, record)
-        drawn = _drawn(sources or sources_beside(subject), operators, lines, sample, seed)
+        program = sources or sources_beside(subject)
+        own_lines = lines if named else lines_of_program(program, lines, subject)
+        drawn = _drawn(program, own_lines, operators, sample, seed)
         trials = draw_trials(store, campaign, tests, seed)
         needed = trials_that_reach(store, record, subject, drawn, trials)
         regenerated = tests_of(store, record, subject, needed, seconds, workers)

@@ -18,7 +18,6 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import tempfile
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -105,18 +104,11 @@ def _loaded() -> tuple[ModuleType | None, str]:
 
 def _build_once() -> Path:
     """Return the extension for this compiler and interpreter; build it if it is not cached."""
-    from swarmtest.coverage.native.fast import cache_directory
+    from swarmtest.processes.caches import built_file, cache_directory
 
     key = "\0".join([*recipe(), sys.version, FILE, SOURCE.read_text()])
     name = hashlib.blake2b(key.encode(), digest_size=12).hexdigest()
-    cached = cache_directory("probe", name, FILE)
-    if not cached.exists():
-        cached.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cached.parent) as directory:
-            built = os.path.join(directory, cached.name)
-            build(built)
-            os.replace(built, cached)
-    return cached
+    return built_file(cache_directory("probe", name, FILE), build)
 
 
 def _import_extension(file: Path) -> ModuleType:

@@ -100,11 +100,11 @@ def _check(options: dict[str, Any]) -> None:
 def _report_targets(study: Study, named: list[Target], options: dict[str, Any]) -> None:
     targets = named or list(study.faults)
     if not targets:
-        kinds = ", ".join(study.kinds()) or "nothing was watched"
-        raise UserError(
-            f"campaign {', '.join(map(str, study.evidence.campaigns))} found no fault: name a "
-            f"target, or a kind with --kind (there are: {kinds})"
-        )
+        where = f"campaign {', '.join(map(str, study.evidence.campaigns))} found no fault"
+        kinds = ", ".join(study.kinds())
+        if not kinds:
+            raise UserError(f"{where}, and nothing else was watched: run it with --coverage line")
+        raise UserError(f"{where}: name a target, or a kind with --kind (there are: {kinds})")
     for number, target in enumerate(targets):
         if options["as_json"]:
             click.echo(json_text(_plain(study, target)))

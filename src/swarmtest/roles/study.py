@@ -14,6 +14,7 @@ from swarmtest.analysis.role_cells import IRRELEVANT, hit_blocks
 from swarmtest.analysis.trial_columns import Evidence, changed_between, read_evidence
 from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.core.targets import Target
+from swarmtest.coverage.kinds import KINDS
 from swarmtest.roles.amounts import Amount, amounts, group_by_features
 from swarmtest.roles.counting import fault_table, role_table, table_of_hits
 from swarmtest.roles.pairs import Pair, pairs
@@ -118,6 +119,10 @@ class Study:
         names = [*map(str, self.faults), *map(str, self.targets.values())]
         near = did_you_mean(text, names) if len(names) < 20_000 else ""
         where = ", ".join(map(str, self.evidence.campaigns))
+        if kind in KINDS and kind not in self.kinds():
+            raise UserError(
+                f"campaign {where} has no coverage of kind {kind!r}: run it with --coverage {kind}"
+            )
         raise UserError(f"no test of campaign {where} hit {text!r}{near[:200]}")
 
     def roles(self, target: Target) -> list[FeatureRole]:

@@ -32,7 +32,7 @@ from swarmtest.strategies.strategy import LearningStrategy, Strategy, strategy_t
 class SearchOutcome:
     """The outcome of a search.
 
-    >>> SearchOutcome(1, "store.db", SearchProgress(visits=8), [], "all points explored").best
+    >>> SearchOutcome(1, "store.db", SearchProgress(visits=8), [], "time is up").best
     """
 
     campaign: int
@@ -51,6 +51,8 @@ class SearchOutcome:
 
 
 _SHOW_SECONDS = 0.1
+_SMALL_SPACE = 1_000_000
+"""Up to so many points it is of interest how many of them were explored."""
 
 Show: TypeAlias = Callable[[SearchProgress, list[FaultRecord]], None]
 
@@ -209,7 +211,7 @@ class Search:
         self._shown = 0.0
         self._began = time.monotonic() - self.progress.seconds
         try:
-            reason = (
+            reason = self._with_share(
                 self._loop_in_process(recording)
                 if self.workers == 1
                 else self._loop_in_parallel(recording)
@@ -222,6 +224,16 @@ class Search:
             reason = "interrupted"
         self._show(self.progress, [])
         return reason
+
+    def _with_share(self, reason: str) -> str:
+        """Return the reason of an end, for a budget of points with how many were explored."""
+        explored, size = self.progress.points, self.space.size
+        by_points = (
+            self.stopping.points is not None and self.progress.visits >= self.stopping.points
+        )
+        if not by_points or explored >= size or size > _SMALL_SPACE:
+            return reason
+        return f"{reason}: {explored:,} of {size:,} points explored"
 
     def _loop_in_process(self, recording: SearchRecording) -> str:
         """Run one visit after the other, in this process."""

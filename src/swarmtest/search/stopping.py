@@ -172,7 +172,7 @@ class Stopping:
         """Return the limit that is reached, in words; empty if the search goes on."""
         best = progress.best_score[0] if progress.best_score else None
         limits = (
-            (self.points, progress.visits, "all points explored"),
+            (self.points, progress.visits, self._budget()),
             (self.seconds, progress.seconds, "time is up"),
             (self.reach, best, "fitness reached"),
             (self.faults, progress.faults, "enough faults"),
@@ -181,6 +181,11 @@ class Stopping:
             if limit is not None and now is not None and now >= limit:
                 return text
         return ""
+
+    def _budget(self) -> str:
+        if self.points is None:
+            return ""
+        return f"the budget of {self.points:,} point{'s' * (self.points != 1)} is used up"
 
     def to_json(self) -> dict[str, Any]:
         """Return the limits that are set, except for the user's function."""

@@ -150,8 +150,17 @@ def package_of(where: str) -> str:
     >>> package_of("shop.cart"), package_of("stack")
     ('shop', 'stack')
     """
+    return module_of(where).partition(".")[0]
+
+
+def module_of(where: str) -> str:
+    """Return the module of the subject that an entry point of this name offers, or the name itself.
+
+    >>> module_of("shop.cart")
+    'shop.cart'
+    """
     module = entry_point_module(ENTRY_POINTS, where) if _may_be_installed(where) else ""
-    return (module or where).partition(".")[0]
+    return module or where
 
 
 def _installed_subject(name: str) -> Any:

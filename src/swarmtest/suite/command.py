@@ -18,7 +18,7 @@ from swarmtest.core.formatting import counted, duration, format_percent, plural
 from swarmtest.store.interface import redacted
 from swarmtest.suite.build import make_suite
 from swarmtest.suite.formatting import name_of
-from swarmtest.suite.output_files import SavedSuite, check_place, save_suite
+from swarmtest.suite.output_files import SavedSuite, check_place, check_pytest, save_suite
 from swarmtest.suite.selection import FAULTS, METHODS, SuiteRequest
 from swarmtest.suite.suite import Suite, SuiteTest
 from swarmtest.ui.options import (
@@ -127,6 +127,7 @@ def suite(campaign: int | None, store: str | None, **options: Any) -> int:
     output = Path(options["output"]) if options["output"] is not None else None
     if output is not None:
         check_place(output, options["force"])
+        check_pytest()
     shown = not options["quiet"] and not options["as_json"] and sys.stderr.isatty()
     with existing_store(store) as opened:
         number = latest_campaign(opened, campaign)

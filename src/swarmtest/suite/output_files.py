@@ -10,6 +10,7 @@ with and without swarmtest installed, so that it can say truthfully whether it n
 from __future__ import annotations
 
 import builtins
+import importlib.util
 import os
 import sys
 import sysconfig
@@ -379,6 +380,7 @@ def save_suite(
     `command` is the command line that the file gives for building it again. `force` overwrites
     also a file that swarmtest did not write. If anything fails, the previous files are restored.
     """
+    check_pytest()
     file = Path(path)
     command = command or f"swarmtest suite {suite.campaign} -o {file.as_posix()}"
     before = files_at(file)
@@ -388,6 +390,15 @@ def save_suite(
     except BaseException:
         restore(file, before)
         raise
+
+
+def check_pytest() -> None:
+    """Raise `UserError` if pytest, which runs the file that is written, is not installed."""
+    if importlib.util.find_spec("pytest") is None:
+        raise UserError(
+            "a suite is a pytest file, which is run once to check it, and pytest is not installed: "
+            "pip install pytest"
+        )
 
 
 def _verified(suite: Suite, file: Path, command: str) -> SavedSuite:

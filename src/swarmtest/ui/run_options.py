@@ -102,8 +102,8 @@ def coverage_options(command: Command) -> Command:
             "--cover",
             multiple=True,
             metavar="NAME",
-            help="A module, package or path to measure. May be repeated.  [default: the "
-            "program's modules beside PATH]",
+            help="A module, package or path to measure. May be repeated.  [default: what the file "
+            "of the machine imports, and modules beside it]",
         ),
         click.option(
             "--probes",

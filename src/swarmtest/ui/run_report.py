@@ -185,7 +185,8 @@ def report_outcome(
         from swarmtest.ui.terminal.coverage import coverage_lines
 
         command = command_text(f"coverage {outcome.campaign}", outcome.store)
-        click.echo("\n" + "\n".join(coverage_lines(tally, command)))
+        asked = campaign.coverage.to_plain() if campaign.coverage else None
+        click.echo("\n" + "\n".join(coverage_lines(tally, command, asked)))
     if outcome.interrupted:
         words = f"resume {outcome.campaign}{campaign.executor.words}"
         command = command_text(words, outcome.store)

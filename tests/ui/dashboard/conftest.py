@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -95,10 +96,25 @@ def site(tmp_path_factory: pytest.TempPathFactory, swarmtest: Any) -> Path:
     return place
 
 
+TOKENS: dict[str, str] = {}
+"""The tokens of dashboards by their address without the last slash."""
+
+
 class Served(str):
     """The address of a dashboard, which also knows how much its server has worked."""
 
     pid: int
+    entry: Path | None = None
+    """The file that has the address with the token."""
+    token: str = ""
+
+    @contextlib.contextmanager
+    def admitted(self) -> Iterator[httpx.Client]:
+        """Ask it without a browser, with the cookie that the token gives."""
+        with httpx.Client(base_url=self, timeout=60) as client:
+            if self.token:
+                assert client.get("/", params={"token": self.token}).status_code == 303
+            yield client
 
     def cpu_seconds(self) -> float:
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
@@ -119,6 +135,13 @@ def serve(start: Start) -> Iterator[Callable[..., Served]]:
         assert found, (line, server.stderr and server.poll() is not None and server.stderr.read())
         served = Served(found[0])
         served.pid = server.pid
+        entry = re.search(r"which only you can read: (\S+)", server.stdout.readline())
+        if entry:
+            served.entry = Path(entry[1])
+            token = re.search(r"\?token=([\w-]+)", served.entry.read_text())
+            assert token
+            served.token = token[1]
+        TOKENS[served.rstrip("/")] = served.token
         return served
 
     yield begin
@@ -130,15 +153,21 @@ def serve(start: Start) -> Iterator[Callable[..., Served]]:
 
 
 @pytest.fixture(scope="session")
-def address(site: Path, serve: Callable[..., str]) -> str:
+def dashboard(site: Path, serve: Callable[..., Served]) -> Served:
     """A dashboard from which campaigns can be started."""
-    return serve(site).rstrip("/")
+    return serve(site)
 
 
 @pytest.fixture(scope="session")
-def client(address: str) -> Iterator[httpx.Client]:
+def address(dashboard: Served) -> str:
+    """Its address."""
+    return dashboard.rstrip("/")
+
+
+@pytest.fixture(scope="session")
+def client(dashboard: Served) -> Iterator[httpx.Client]:
     """Asks it without a browser."""
-    with httpx.Client(base_url=address, timeout=60) as client:
+    with dashboard.admitted() as client:
         yield client
 
 
@@ -172,6 +201,7 @@ class Visitor:
         self.address = address
         self.complaints: list[str] = []
         self.asked: list[str] = []
+        self.entered = False
         page.on("console", lambda message: self.complaints.append(message.text))
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.on("request", lambda request: self.asked.append(request.url))
@@ -179,10 +209,17 @@ class Visitor:
 
     def go(self, path: str) -> Any:
         """Load a page, and wait until it is live and nothing is being computed."""
+        self.enter()
         self.page.goto(self.address + path)
         self.page.locator("#live.on").wait_for()
         self.page.locator(".computing").first.wait_for(state="detached", timeout=60_000)
         return self.page
+
+    def enter(self) -> None:
+        """Open the address with the token, once."""
+        if not self.entered and TOKENS.get(self.address):
+            self.page.goto(f"{self.address}/?token={TOKENS[self.address]}")
+        self.entered = True
 
     @property
     def is_too_wide(self) -> bool:

@@ -93,6 +93,7 @@ def test_a_campaign_that_runs_is_followed_without_loading_the_page_again(visit, 
     assert "swarmtest run slow.py" in page.locator(".command code").first.inner_text()
     page.get_by_text("slow.py::Slow: 2 features").wait_for()
 
+    visitor.enter()
     page.goto(visitor.address + "/")
     row = page.locator("tr", has_text="slow.py::Slow").first
     row.wait_for()

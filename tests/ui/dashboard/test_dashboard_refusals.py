@@ -42,7 +42,7 @@ def test_the_extra_is_missing(tmp_path: Path, refused) -> None:
 
 def test_ending_it_ends_what_it_started(site: Path, start, until) -> None:
     """A campaign that was started from a page is interrupted, not orphaned."""
-    server = start("dashboard", "--port", 0, cwd=site)
+    server = start("dashboard", "--port", 0, "--no-token", cwd=site)
     address = re.search(r"http://\S+", server.stdout.readline())
     assert address
     with httpx.Client(base_url=address[0], timeout=60) as client:

@@ -6,7 +6,6 @@ import random
 import re
 from pathlib import Path
 
-import httpx
 import pytest
 
 from swarmtest.core.space import Space
@@ -54,14 +53,14 @@ def server(large: Path, serve):
 
 
 def test_a_page_does_not_wait_for_what_takes_long(server) -> None:
-    with httpx.Client(base_url=server, timeout=60) as client:
+    with server.admitted() as client:
         page = client.get("/campaigns/1").text
         assert "computing what is left" in page
         assert "100,000" in page
 
 
 def test_configurations_are_turned_like_pages(server) -> None:
-    with httpx.Client(base_url=server, timeout=60) as client:
+    with server.admitted() as client:
         middle = client.get("/campaigns/1/configurations?before=50000").text
         assert _numbers(middle) == [*range(49_999, 49_949, -1)]
         older = client.get(_link(middle, "next")).text
@@ -82,7 +81,7 @@ def test_what_takes_long_arrives_by_itself(server, visit) -> None:
 
 def test_pages_cost_little_whatever_the_number_of_trials(server, until) -> None:
     """Far below what reading a hundred thousand rows takes, on a slow machine too."""
-    with httpx.Client(base_url=server, timeout=60) as client:
+    with server.admitted() as client:
         until(lambda: "computing" not in client.get("/campaigns/1").text, "all is computed")
         until(lambda: "computing" not in client.get("/campaigns/1/faults").text, "all is computed")
         before = server.cpu_seconds()

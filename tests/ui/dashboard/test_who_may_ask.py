@@ -5,8 +5,14 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import os
 import pickle
+import pty
 import re
+import signal
+import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import httpx
@@ -94,10 +100,10 @@ def test_numbers_and_forms_beyond_reason_are_refused_in_one_line(client: httpx.C
 
 
 def test_a_read_only_dashboard_has_no_buttons_and_does_nothing(site: Path, serve) -> None:
-    address = serve(site, "--read-only")
-    with httpx.Client(base_url=address, timeout=60) as client:
-        page = client.get("/campaigns/1").text
-        assert '<button type="submit"' not in page
+    with serve(site, "--read-only").admitted() as client:
+        for path in ("/", "/campaigns/1", "/campaigns/1/faults", "/campaigns/1/roles", "/commands"):
+            assert 'method="post"' not in client.get(path).text
+        assert '<button type="submit"' not in client.get("/campaigns/1").text
         for path in ("/start", "/campaigns/1/stop", "/campaigns/1/resume", "/commands/1/stop"):
             assert client.post(path, data=START).status_code == 403
 
@@ -105,27 +111,91 @@ def test_a_read_only_dashboard_has_no_buttons_and_does_nothing(site: Path, serve
 def test_other_machines_need_the_token(site: Path, serve) -> None:
     """The token comes once in the address, and is a cookie from then on."""
     address = serve(site, "--host", "0.0.0.0")
-    token = re.search(r"token=(\S+)", address)
-    assert token
-    assert len(token[1]) >= 32
-    base = re.sub(r"//[^:]+", "//127.0.0.1", address.partition("/?")[0])
+    check_token(re.sub(r"//[^:]+", "//127.0.0.1", address.rstrip("/")), address.token)
+
+
+def test_so_does_this_machine(site: Path, serve) -> None:
+    """Other people may have accounts on it."""
+    address = serve(site)
+    check_token(address.rstrip("/"), address.token)
+
+
+def check_token(base: str, token: str) -> None:
+    """Nothing is shown without the token, which moves from the address into a cookie."""
+    assert len(token) >= 32
+    port = base.rpartition(":")[2]
     with httpx.Client(base_url=base, timeout=60) as client:
         assert client.get("/").status_code == 403
         assert client.get("/events").status_code == 403
         assert client.get("/?token=wrong").status_code == 403
         assert client.get("/static/dashboard.js").status_code == 403
-        answer = client.get(f"/campaigns/1?token={token[1]}")
+        answer = client.get(f"/campaigns/1?token={token}")
         assert (answer.status_code, answer.headers["location"]) == (303, "/campaigns/1")
         cookie = answer.headers["set-cookie"]
-        assert cookie.startswith(f"{COOKIE}={token[1]};")
+        assert cookie.startswith(f"{COOKIE}_{port}={token};")
         assert "HttpOnly" in cookie
         assert "samesite=strict" in cookie.lower()
         assert client.get("/").status_code == 200
-        assert token[1] not in client.get("/").text
+        assert token not in client.get("/").text
     plain = http.client.HTTPConnection(base.removeprefix("http://"), timeout=60)
-    plain.request("GET", f"//evil.example/?token={token[1]}")
+    plain.request("GET", f"//evil.example/?token={token}")
     assert plain.getresponse().headers["location"] == "/evil.example/"
     plain.close()
+
+
+def test_the_token_is_in_no_list_of_processes_and_no_log(site: Path, serve) -> None:
+    served = serve(site)
+    assert served.entry
+    assert stat.S_IMODE(served.entry.parent.stat().st_mode) == 0o700
+    for name in ("cmdline", "environ"):
+        assert served.token.encode() not in Path(f"/proc/{served.pid}/{name}").read_bytes()
+    assert served.token not in served  # what was printed where it is not a terminal
+
+
+def test_the_token_is_printed_on_a_terminal(site: Path) -> None:
+    ours, theirs = pty.openpty()
+    program = "from swarmtest.ui.cli import main; main()"
+    words = [sys.executable, "-P", "-c", program, "dashboard", "--port", "0"]
+    server = subprocess.Popen(words, cwd=site, stdout=theirs)
+    os.close(theirs)
+    try:
+        shown = b""
+        while b"Ctrl-C" not in shown:
+            shown += os.read(ours, 1000)
+        token = re.search(rb"/\?token=([\w-]{32,})", shown)
+        assert token
+        assert token[1] not in Path(f"/proc/{server.pid}/cmdline").read_bytes()
+    finally:
+        server.send_signal(signal.SIGINT)
+        server.wait(60)
+        os.close(ours)
+
+
+def test_a_browser_that_comes_from_the_file_is_led_on(site: Path, serve, visit) -> None:
+    """It would not send the cookie along with a redirect, because a file is another site."""
+    served = serve(site)
+    visitor = visit(served.rstrip("/"))
+    visitor.page.goto(served.entry.as_uri())
+    visitor.page.locator("#live.on").wait_for()
+    assert visitor.page.url == served
+
+
+def test_two_dashboards_on_one_machine_keep_their_cookies(site: Path, serve) -> None:
+    first, second = serve(site), serve(site)
+    with first.admitted() as client:
+        client.get(f"{second}?token={second.token}")
+        assert client.get(str(first)).status_code == 200
+        assert client.get(str(second)).status_code == 200
+
+
+def test_no_token_is_asked_for_on_request(site: Path, serve) -> None:
+    assert httpx.get(serve(site, "--no-token"), timeout=60).status_code == 200
+
+
+def test_commands_for_everybody_on_a_network_are_refused(site: Path, swarmtest) -> None:
+    done = swarmtest("dashboard", "--host", "0.0.0.0", "--no-token", cwd=site)
+    assert done.returncode == 2
+    assert "add --read-only, or omit --no-token" in done.stderr
 
 
 def test_a_form_cannot_smuggle_in_an_option() -> None:
@@ -202,7 +272,7 @@ def test_no_subject_is_imported_and_nothing_is_unpickled(tmp_path: Path, serve, 
         record = CampaignRecord("trap.py::T", "trap.py:S", 0, space.to_json(), options, "finished")
         store.record(store.add_campaign(record), trials, [fault])
 
-    with httpx.Client(base_url=serve(tmp_path, "--store", "s.db"), timeout=60) as client:
+    with serve(tmp_path, "--store", "s.db").admitted() as client:
         for path in ("", "/faults", "/faults/0badc0de", "/roles", "/source", "/trials/1"):
             page = f"/campaigns/1{path}"
             until(lambda page=page: "computing" not in client.get(page).text, f"{page} is there")

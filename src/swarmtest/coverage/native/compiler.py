@@ -12,13 +12,12 @@ import hashlib
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from swarmtest.core.errors import UserError
-from swarmtest.coverage.native.fast import cache_directory
+from swarmtest.processes.caches import built_file, cache_directory
 
 RUNTIME = Path(__file__).with_name("runtime.c")
 _RUNTIME_FILES = (RUNTIME, RUNTIME.with_name("runtime_server.c"))
@@ -126,19 +125,16 @@ def _runtime(compiler: Compiler, arguments: Sequence[str]) -> Path:
     key = "\0".join([*recipe, compiler.version, *texts])
     name = hashlib.blake2b(key.encode(), digest_size=12).hexdigest()
     cached = cache_directory("runtime", f"{name}.o")
-    if not cached.exists():
-        folder = cached.parent
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UserError(
-                f"cannot make {folder} for the runtime ({error.strerror}): set XDG_CACHE_HOME"
-            ) from None
-        with tempfile.TemporaryDirectory(dir=folder) as directory:
-            built = os.path.join(directory, "runtime.o")
-            done = subprocess.run([*recipe, "-o", built], capture_output=True, text=True)
-            if done.returncode:
-                reason = (done.stderr.strip().splitlines() or ["no message"])[0]
-                raise UserError(f"{' '.join(compiler.words)} cannot build the runtime: {reason}")
-            os.replace(built, cached)
-    return cached
+
+    def build(file: str) -> None:
+        done = subprocess.run([*recipe, "-o", file], capture_output=True, text=True)
+        if done.returncode:
+            reason = (done.stderr.strip().splitlines() or ["no message"])[0]
+            raise UserError(f"{' '.join(compiler.words)} cannot build the runtime: {reason}")
+
+    try:
+        return built_file(cached, build)
+    except OSError as error:
+        raise UserError(
+            f"cannot make {cached.parent} for the runtime ({error.strerror}): set XDG_CACHE_HOME"
+        ) from None

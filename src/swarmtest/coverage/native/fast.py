@@ -22,7 +22,6 @@ import re
 import shutil
 import struct
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -35,6 +34,7 @@ import numpy.typing as npt
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Hits
 from swarmtest.coverage.native.collector import Collected, LineNumbers
+from swarmtest.processes.caches import cache_directory, is_usable, write
 from swarmtest.processes.commands import CommandLine, Output, ProcessEnd, end_process, watch
 from swarmtest.processes.tree import kill_group
 
@@ -271,16 +271,6 @@ class Block(NamedTuple):
     function: str
 
 
-def cache_directory(*parts: str) -> Path:
-    """Return the directory of a cache of swarmtest; it need not exist.
-
-    >>> cache_directory("symbols").parts[-2:]
-    ('swarmtest', 'symbols')
-    """
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return Path(base, "swarmtest", *parts)
-
-
 def blocks_of(binary: str, addresses: Sequence[int] | None) -> list[Block]:
     """Return the blocks of a binary that have a position in the source.
 
@@ -288,29 +278,23 @@ def blocks_of(binary: str, addresses: Sequence[int] | None) -> list[Block]:
     """
     cache = cache_directory("symbols", f"{_file_hash(binary)}-{_FORMAT}.json")
     try:
-        blocks = [Block(*row) for row in json.loads(cache.read_text())]
+        text = cache.read_text() if is_usable(cache) else ""
+        blocks = [Block(*row) for row in json.loads(text)]
     except (OSError, ValueError):
         blocks = list(_look_up(binary, addresses))
         if not blocks:
             raise UserError(
                 f"{binary} has no debug information: build it with -g and do not strip it"
             ) from None
-        _write_cache(cache, json.dumps(blocks))
+        # Without a cache the next process looks the blocks up again, which is only slower.
+        with contextlib.suppress(OSError):
+            write(cache, json.dumps(blocks))
     return blocks
 
 
 def _file_hash(binary: str) -> str:
     with open(binary, "rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
-
-
-def _write_cache(path: Path, text: str) -> None:
-    # Without a cache the next process looks the blocks up again, which is only slower.
-    with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
-            file.write(text)
-        os.replace(file.name, path)
 
 
 def _look_up(binary: str, addresses: Sequence[int] | None) -> Iterator[Block]:

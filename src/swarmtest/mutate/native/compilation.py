@@ -25,6 +25,7 @@ from pathlib import Path
 from swarmtest.core.errors import UserError
 from swarmtest.languages.c.syntax_tree import CFile
 from swarmtest.mutate.native.generation import CMutant
+from swarmtest.processes.caches import cache_directory, is_usable, write
 from swarmtest.processes.commands import capture
 
 _COMPILERS = re.compile(r"(?:[\w-]+-)?(?:gcc|cc|clang|c89|c99|tcc)(?:-[\d.]+)?")
@@ -188,21 +189,15 @@ MOST = 64 << 20
 """The size limit of the cache in bytes; the files that were used least recently are removed."""
 
 
-def cache_directory() -> Path:
-    """Return the directory of the cache, in ``XDG_CACHE_HOME`` or ``~/.cache``."""
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return Path(base, "swarmtest", "c-mutants")
-
-
 class Cache:
     """Texts by key, for one version of one file of a program."""
 
     def __init__(self, name: str) -> None:
-        self._path = cache_directory() / f"{name}.json"
+        self._path = cache_directory("c-mutants", f"{name}.json")
         self._texts: dict[str, str] = {}
         self._new = False
         with contextlib.suppress(OSError, ValueError):
-            texts = json.loads(self._path.read_text())
+            texts = json.loads(self._path.read_text()) if is_usable(self._path) else None
             if isinstance(texts, dict):
                 self._texts = texts
             os.utime(self._path)
@@ -221,11 +216,7 @@ class Cache:
         if not self._new:
             return
         with contextlib.suppress(OSError):
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=self._path.parent)
-            with os.fdopen(handle, "w") as file:
-                json.dump(self._texts, file)
-            os.replace(temporary, self._path)
+            write(self._path, json.dumps(self._texts))
             self._new = False
             _limit_size(self._path.parent, MOST)
 

@@ -7,6 +7,7 @@ It outlives the program, so it is complete even if a run crashed or was killed.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import re
@@ -14,7 +15,6 @@ import shutil
 import stat
 import struct
 import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swarmtest.core.errors import UserError
-from swarmtest.coverage.native.fast import cache_directory
+from swarmtest.processes.caches import built_file, cache_directory
 from swarmtest.race.noise_settings import HEURISTICS, KINDS, NoiseSettings
 
 # Checking whether the library can be loaded into a program, from its ELF file.
@@ -142,9 +142,12 @@ def library(name: str = PLAIN, compiler: str = "") -> Path:
             f"{cache} has a space or a colon in its path, which LD_PRELOAD cannot name: set "
             "XDG_CACHE_HOME to another directory"
         )
-    if not file.exists():
-        _build(recipe, file)
-    return file
+    try:
+        return built_file(file, functools.partial(_build, recipe))
+    except OSError as error:
+        raise UserError(
+            f"cannot make {file.parent} for the library ({error.strerror}): set XDG_CACHE_HOME"
+        ) from None
 
 
 def _compiler(preferred: str) -> list[str]:
@@ -167,20 +170,11 @@ def _version(words: list[str]) -> str:
     return done.stdout
 
 
-def _build(recipe: list[str], file: Path) -> None:
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(
-            f"cannot make {file.parent} for the library ({error.strerror}): set XDG_CACHE_HOME"
-        ) from None
-    with tempfile.TemporaryDirectory(dir=file.parent) as directory:
-        built = os.path.join(directory, file.name)
-        done = subprocess.run([*recipe, "-o", built], capture_output=True, text=True)
-        if done.returncode:
-            reason = (done.stderr.strip().splitlines() or ["no message"])[0]
-            raise UserError(f"{recipe[0]} cannot build the library for threads: {reason}")
-        os.replace(built, file)
+def _build(recipe: list[str], file: str) -> None:
+    done = subprocess.run([*recipe, "-o", file], capture_output=True, text=True)
+    if done.returncode:
+        reason = (done.stderr.strip().splitlines() or ["no message"])[0]
+        raise UserError(f"{recipe[0]} cannot build the library for threads: {reason}")
 
 
 # The shared memory.

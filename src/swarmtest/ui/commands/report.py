@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import secrets
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -144,8 +145,7 @@ _DASHBOARD_PACKAGES = ("starlette", "uvicorn")
     default="127.0.0.1",
     show_default=True,
     metavar="ADDRESS",
-    help="Address to listen on. If it is not this machine, visitors need the token that "
-    "is printed.",
+    help="Address to listen on.",
 )
 @click.option(
     "--port",
@@ -157,10 +157,12 @@ _DASHBOARD_PACKAGES = ("starlette", "uvicorn")
 )
 @click.option("--read-only", is_flag=True, help="Pages cannot start or stop anything.")
 @click.option(
-    "--token",
+    "--token/--no-token",
     "wants_token",
-    is_flag=True,
-    help="Ask for a token also on this machine, because others have accounts on it.",
+    default=True,
+    show_default=True,
+    help="Ask visitors for the token in the address that is printed. Without one, everybody who "
+    "has an account on this machine can use the dashboard as you.",
 )
 @click.option("--open", "open_browser", is_flag=True, help="Open the page in a browser.")
 def dashboard(
@@ -174,9 +176,9 @@ def dashboard(
     """Watch campaigns live in a browser, and start and stop them there.
 
     \b
-    swarmtest dashboard                     on http://127.0.0.1:8321/
+    swarmtest dashboard                     on http://127.0.0.1:8321/, with a token
     swarmtest dashboard --read-only         nothing can be started from it
-    swarmtest dashboard --host 0.0.0.0      for other machines, with a token
+    swarmtest dashboard --host 0.0.0.0      for other machines
     """
     missing = [name for name in _DASHBOARD_PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
@@ -187,5 +189,11 @@ def dashboard(
     from swarmtest.ui.dashboard.app import serve
     from swarmtest.ui.dashboard.context import DashboardSettings, is_loopback
 
-    token = secrets.token_urlsafe(24) if wants_token or not is_loopback(host) else ""
-    serve(DashboardSettings(store, host, port, read_only, token), click.echo, open_browser)
+    if not (wants_token or read_only or is_loopback(host)):
+        raise UserError(
+            f"--no-token with --host {host}: anyone there could run commands as you: add "
+            "--read-only, or omit --no-token"
+        )
+    token = secrets.token_urlsafe(24) if wants_token else ""
+    settings = DashboardSettings(store, host, port, read_only, token)
+    serve(settings, click.echo, open_browser, sys.stdout.isatty())

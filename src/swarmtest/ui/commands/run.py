@@ -143,7 +143,11 @@ def resume(campaign: int | None, **options: Any) -> int:
         executor = parse_executor_options(options)
         workers = options["workers"]
         resumed = Campaign.resume(store, number, budget, workers, view.update, executor)
-        return _run(resumed, store, view, options)
+        before = store.summary(number)["trials"]
+        status = _run(resumed, store, view, options)
+        if not options["as_json"] and status == 0 and store.summary(number)["trials"] == before:
+            click.echo("note: nothing was run, the budget is used up: give a larger one, like -n N")
+        return status
     finally:
         view.end()
 

@@ -35,7 +35,8 @@ def show(campaign: int | None, store: str | None) -> None:
     tally = campaign_tally(opened, number)
     if tally.catalogue.targets:
         command = command_text(f"coverage {number}", opened.url)
-        click.echo("\n" + "\n".join(coverage_lines(tally, command)))
+        asked = opened.campaign(number).options.get("coverage")
+        click.echo("\n" + "\n".join(coverage_lines(tally, command, asked)))
     faults = opened.faults(number)
     if faults:
         reductions = reductions_of(opened, number)

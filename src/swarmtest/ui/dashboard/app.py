@@ -5,9 +5,12 @@ from __future__ import annotations
 import contextlib
 import errno
 import socket
+import tempfile
 import webbrowser
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
 from importlib.resources import files
+from pathlib import Path
 
 import anyio.to_thread
 import uvicorn
@@ -23,6 +26,7 @@ from swarmtest.ui.dashboard.context import (
     DashboardContext,
     DashboardSettings,
     StoreProblem,
+    leading_to,
 )
 from swarmtest.ui.dashboard.pages import ABOUT, Actions, Pages, SystemPages
 from swarmtest.ui.report.page import asset
@@ -86,7 +90,8 @@ def _application(context: DashboardContext, guard: AccessGuard) -> Starlette:
         **{f"{campaign}/{name}": actions.about(make) for name, make in ABOUT.items()},
     }
     routes = [Route(path, page, methods=["GET"]) for path, page in pages_by_path.items()]
-    routes += [Route(path, action, methods=["POST"]) for path, action in actions_by_path.items()]
+    if not context.settings.read_only:
+        routes += [Route(path, act, methods=["POST"]) for path, act in actions_by_path.items()]
     routes.append(Route("/events", events, methods=["GET"]))
     routes += _assets()
 
@@ -150,19 +155,29 @@ _BACKLOG = 128
 
 
 def serve(
-    settings: DashboardSettings, say: Callable[[str], None], open_browser: bool = False
+    settings: DashboardSettings,
+    say: Callable[[str], None],
+    open_browser: bool = False,
+    on_terminal: bool = False,
 ) -> None:
-    """Serve a dashboard until Ctrl-C."""
-    with _listen(settings) as listening:
+    """Serve a dashboard until Ctrl-C.
+
+    The address with the token is said only `on_terminal`, because other output ends up in logs. It
+    is also in a file that only the user can read; a browser is started with the file, because
+    everybody can see the arguments of a process.
+    """
+    with _listen(settings) as listening, _private_directory() as directory:
+        settings = replace(settings, port=listening.getsockname()[1])
         dashboard = Dashboard(settings)
         dashboard.context.store().close()  # fail now if the store cannot be read
-        address = _address(settings, listening)
-        say(f"dashboard of {dashboard.context.store_name}: {address}")
-        if settings.token:
-            say(
-                "the address contains the token: anyone who has it can see everything"
-                + _also_commands(settings)
-            )
+        address = _address(settings)
+        entry = Path(directory, "dashboard.html")
+        entry.touch(0o600)
+        entry.write_text(leading_to(f"{address}{_query(settings)}"))
+        shown = f"{address}{_query(settings)}" if on_terminal else address
+        say(f"dashboard of {dashboard.context.store_name}: {shown}")
+        for line in _about_token(settings, entry, on_terminal):
+            say(line)
         say("Ctrl-C ends it")
         config = uvicorn.Config(
             dashboard.app,
@@ -174,7 +189,7 @@ def serve(
         )
         server = _Server(config, dashboard)
         if open_browser:
-            webbrowser.open(address)
+            webbrowser.open(entry.as_uri())
         try:
             server.run(sockets=[listening])
         except KeyboardInterrupt:
@@ -192,6 +207,21 @@ class _Server(uvicorn.Server):
         """End the event streams, then shut down as usual."""
         self._dashboard.context.live.close()
         super().handle_exit(sig, frame)  # type: ignore[arg-type]
+
+
+def _private_directory() -> tempfile.TemporaryDirectory[str]:
+    """Return a new directory that only the user can enter, removed at the end."""
+    return tempfile.TemporaryDirectory(prefix="swarmtest-dashboard-", ignore_cleanup_errors=True)
+
+
+def _about_token(settings: DashboardSettings, entry: Path, on_terminal: bool) -> Iterator[str]:
+    may = f"can see everything{_also_commands(settings)}"
+    if not settings.token:
+        yield f"there is no token: anyone who can connect {may}"
+    elif on_terminal:
+        yield f"the address contains the token: anyone who has it {may}"
+    else:
+        yield f"it asks for a token; open this file, which only you can read: {entry}"
 
 
 def _also_commands(settings: DashboardSettings) -> str:
@@ -224,12 +254,14 @@ def _listen(settings: DashboardSettings) -> socket.socket:
     return listening
 
 
-def _address(settings: DashboardSettings, listening: socket.socket) -> str:
-    port = listening.getsockname()[1]
+def _address(settings: DashboardSettings) -> str:
     host = settings.host
     if host in ("0.0.0.0", "::", ""):
         host = socket.gethostname()
     elif ":" in host:
         host = f"[{host}]"
-    token = f"?token={settings.token}" if settings.token else ""
-    return f"http://{host}:{port}/{token}"
+    return f"http://{host}:{settings.port}/"
+
+
+def _query(settings: DashboardSettings) -> str:
+    return f"?token={settings.token}" if settings.token else ""

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import datetime
 import hmac
+import html
 import ipaddress
 import secrets
 import shlex
@@ -63,7 +64,7 @@ class DashboardSettings:
     port: int = 8321
     read_only: bool = False
     token: str = ""
-    """The token that a browser must send; empty means none, which is for loopback only."""
+    """The token that a browser must send; empty means that anyone who can connect may ask."""
     seconds: float = 1.0
     """The time between two polls of the store."""
 
@@ -143,7 +144,7 @@ class DashboardContext:
     ) -> HTMLResponse:
         """Render a template with its own values and those that every template needs."""
         theme = request.cookies.get("swarmtest_theme", "")
-        html = self._templates.get_template(template).render(
+        text = self._templates.get_template(template).render(
             **values,
             path=request.url.path,
             csrf=request.state.csrf,
@@ -152,7 +153,7 @@ class DashboardContext:
             store_name=self.store_name,
             jobs_running=sum(job.is_running for job in self.jobs.all()),
         )
-        return HTMLResponse(html, status)
+        return HTMLResponse(text, status)
 
     @cached_property
     def _templates(self) -> Environment:
@@ -203,6 +204,7 @@ _FILTERS: Mapping[str, Any] = {
 # The guard.
 
 COOKIE = "swarmtest_token"
+"""The name of the cookie, before the port: browsers send cookies to all ports of a host."""
 _MAX_POST_BYTES = 64 << 10
 """The largest body of a POST that is accepted; our own forms are far smaller."""
 _MAX_PATH_LENGTH = 2000
@@ -237,6 +239,7 @@ class AccessGuard:
         self._app = app
         self._settings = settings
         self._names = {settings.host, socket.gethostname(), socket.getfqdn()}
+        self._cookie = f"{COOKIE}_{settings.port}"
         self.secret = secrets.token_urlsafe(24)
         """The secret that our own forms send, against cross-site request forgery."""
 
@@ -267,7 +270,7 @@ class AccessGuard:
             token = request.query_params.get("token")
             if token is not None and request.method == "GET":
                 return self._admit(request, token)
-            if not _same(request.cookies.get(COOKIE, ""), self._settings.token):
+            if not _same(request.cookies.get(self._cookie, ""), self._settings.token):
                 return _refusal(
                     403, "a token is needed: open the address that `swarmtest dashboard` printed"
                 )
@@ -284,10 +287,13 @@ class AccessGuard:
         other_parameters = [(k, v) for k, v in request.query_params.multi_items() if k != "token"]
         # A path with two leading slashes would redirect to another site.
         path = "/" + request.url.path.lstrip("/\\")
-        response = RedirectResponse(
-            path + ("?" + urlencode(other_parameters) if other_parameters else ""), 303
-        )
-        response.set_cookie(COOKIE, token, httponly=True, samesite="strict", path="/")
+        place = path + ("?" + urlencode(other_parameters) if other_parameters else "")
+        response: Response = RedirectResponse(place, 303)
+        if request.headers.get("sec-fetch-site") == "cross-site":
+            # A browser that another page (or our own file) sent here keeps strict cookies to itself
+            # also when it follows a redirect. A page that leads on counts as ours.
+            response = HTMLResponse(leading_to(place))
+        response.set_cookie(self._cookie, token, httponly=True, samesite="strict", path="/")
         return response
 
     def _refuse_post(self, headers: Headers) -> Response | None:
@@ -316,6 +322,20 @@ class AccessGuard:
         if self._settings.is_local:
             return is_loopback(name)
         return name in self._names or is_loopback(name) or _is_address(name)
+
+
+def leading_to(address: str) -> str:
+    """Return a page that leads on to an address.
+
+    >>> '0; url=/campaigns/1' in leading_to("/campaigns/1")
+    True
+    """
+    shown = html.escape(address)
+    return (
+        '<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer">'
+        f'<meta http-equiv="refresh" content="0; url={shown}"><title>swarmtest</title>'
+        f'<a href="{shown}">The dashboard</a>\n'
+    )
 
 
 def _is_address(name: str) -> bool:

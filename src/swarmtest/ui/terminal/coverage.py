@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from swarmtest.core.errors import UserError, did_you_mean
@@ -20,6 +20,8 @@ from swarmtest.ui.terminal.text import spans
 
 ALL_KINDS = (*KINDS, *CONCURRENT_KINDS)
 """The kinds of targets that lie in files: what tests execute, and how their threads interact."""
+_SHOWN_FILES = 5
+"""How many watched files are named in a summary."""
 
 
 def campaign_tally(
@@ -106,12 +108,37 @@ def nothing_watched(record: CampaignRecord) -> str:
     return f"campaign {record.id} watched nothing: {why}"
 
 
-def coverage_lines(tally: Tally, command: str) -> list[str]:
-    """Return the summary of a run with coverage: ``coverage: line 40 of 52 (77%)``, and more."""
+def coverage_lines(tally: Tally, command: str, asked: Mapping[str, Any] | None) -> list[str]:
+    """Return the summary of a run with coverage: ``coverage: line 40 of 52 (77%)``, and more.
+
+    `asked` are the campaign's options of coverage, as stored.
+    """
     if not tally.catalogue.targets:
         return ["coverage: nothing was measured"]
-    missing = [f"  {line}" for line in tally.missing_lines()]
-    return [f"coverage: {tally.summary()}", *missing, f"  by file: {command}"]
+    told = [*watched_lines(tally, asked or {}), *tally.missing_lines(), f"by file: {command}"]
+    return [f"coverage: {tally.summary()}", *(f"  {line}" for line in told)]
+
+
+def watched_lines(tally: Tally, asked: Mapping[str, Any]) -> list[str]:
+    """Return which files were watched, and what was not watched although the subject imports it."""
+    files = sorted({target.file for target in tally.catalogue.targets if target.file})
+    shown = ", ".join(files[:_SHOWN_FILES])
+    if len(files) > _SHOWN_FILES:
+        shown += f" and {len(files) - _SHOWN_FILES:,} more"
+    lines = [f"watched: {shown}"] if files else []
+    if asked.get("cover"):
+        return lines
+    harness = asked.get("harness")
+    if harness and files and all(tally.places.get(file) == harness for file in files):
+        return [
+            f"watched: {shown}; nothing to watch besides the test file itself: name the program "
+            "with --cover"
+        ]
+    if asked.get("left_out"):
+        names = asked["left_out"]
+        more = f"not watched, because installed: {', '.join(names)} (--cover {names[0]})"
+        return [*lines, more]
+    return lines
 
 
 def coverage_table(tally: Tally, width: int = 0) -> str:
