@@ -66,6 +66,8 @@ def test_what_a_page_shows_is_what_happens(page: Path, workplace: Path, swarmtes
         file = FILE.match(body)
         if file:
             (workplace / file[1]).write_text(body)
+            # An earlier test may have imported another file of this name.
+            sys.modules.pop(Path(file[1]).stem, None)
         elif language == "python":
             exec(compile(body, "<docs>", "exec"), names)
         elif language == "console":
