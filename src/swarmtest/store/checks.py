@@ -265,7 +265,7 @@ class _CampaignReader:
             if before - after == 2:
                 self.lost_trials += 1
                 return
-            middle = (after + before) // 2
+            middle = (after + before + 1) // 2
             yield from self._halved(after, middle)
             yield from self._halved(middle - 1, before)
 
