@@ -12,9 +12,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import plural
 from swarmtest.subjects.subject import Subject
 
 VARIABLE = "SWARMTEST_WORKERS"
+WORKERS_PER_CORE = 64
+"""The most worker processes that are accepted for each core."""
 """The environment variable that sets the number of worker processes."""
 _TEST_SECONDS = 10.0
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
@@ -143,6 +146,27 @@ def usual_workers() -> int:
     if not text.isascii() or not text.isdigit():
         raise UserError(f"{VARIABLE} must be a number of worker processes, like 2, not {text!r}")
     return int(text)
+
+
+def check_workers(workers: int) -> int:
+    """Return the number of worker processes, or raise `UserError` if it makes no sense.
+
+    Tests that wait, for a network or a lock, may keep many workers busy on one core. More than
+    `WORKERS_PER_CORE` is a mistake: each worker is two processes with their own memory.
+
+    >>> check_workers(2)
+    2
+    """
+    if workers < 0:
+        raise UserError(f"workers must be 0 (run in this process) or more, not {workers}")
+    cores = os.cpu_count() or 1
+    most = WORKERS_PER_CORE * cores
+    if workers > most:
+        raise UserError(
+            f"{workers:,} workers are too many for this machine: it has {plural(cores, 'core')}, "
+            f"and {most:,} workers are the most that can be of use"
+        )
+    return workers
 
 
 def parse_seconds(text: str) -> float:

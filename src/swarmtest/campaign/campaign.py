@@ -12,10 +12,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from swarmtest.campaign.budget import Budget, Limits, Progress, usual_workers
+from swarmtest.campaign.budget import Budget, Limits, Progress, check_workers, usual_workers
 from swarmtest.campaign.campaign_subject import (
     resolve,
     scoped_to_subject,
@@ -34,6 +34,7 @@ from swarmtest.campaign.executors.host import HostSetup
 from swarmtest.campaign.executors.host_start import can_be_sent, job_maker
 from swarmtest.campaign.executors.local import LocalExecutor
 from swarmtest.campaign.executors.worker import CampaignJob, TrialRunner
+from swarmtest.campaign.liveness import PROCESS, this_process
 from swarmtest.campaign.loop import CampaignLoop, Show
 from swarmtest.campaign.recorder import Recorder
 from swarmtest.core.constraints import Constraint
@@ -150,9 +151,7 @@ class Campaign:
             as_strategy(strategy)  # raises an error if it is none
         self.budget = Budget(tests=budget) if isinstance(budget, int) else budget
         self.seed = seed
-        self.workers = usual_workers() if workers is None else workers
-        if self.workers < 0:
-            raise UserError(f"workers must be 0 (run in this process) or more, not {workers}")
+        self.workers = check_workers(usual_workers() if workers is None else workers)
         self.limits = limits or Limits()
         self.keep_tests = keep_tests
         self._store = store
@@ -289,7 +288,7 @@ class Campaign:
         executor = self._make_executor()
         try:
             if not resumed:
-                self._number = store.add_campaign(self.record())
+                self._number = store.add_campaign(self._running_record())
             wanted = getattr(self.strategy, "wants", None)
             recorder = Recorder(store, self._number, self.subject.space, wanted)
             show = self._on_progress
@@ -298,14 +297,17 @@ class Campaign:
                 recorder.load()
                 loop.skip(store.trial_numbers(self._number))
                 loop.relearn(store, self._number)
-                store.update_campaign(self._number, status="running", options=self.record().options)
+                options = self._running_record().options
+                store.update_campaign(self._number, status="running", options=options)
             before = store.campaign(self._number).wall_seconds
             reason, interrupted = loop.until_done(before)
-            recorder.keep_times(status="interrupted" if interrupted else "finished")
+            status = "interrupted" if interrupted else "finished"
+            recorder.keep_times(status=status, options=self.record().options)
         except BaseException as error:
             if self._number:
                 with contextlib.suppress(UserError):  # the store may be what went wrong
-                    store.update_campaign(self._number, status="interrupted")
+                    options = self.record().options
+                    store.update_campaign(self._number, status="interrupted", options=options)
             self.executor.refuse_mistake(error)
             raise
         finally:
@@ -323,6 +325,11 @@ class Campaign:
 
     def _job(self) -> CampaignJob:
         return CampaignJob(self.subject, self.strategy, self.seed, self.keep_tests, self._watching)
+
+    def _running_record(self) -> CampaignRecord:
+        """Return the record of this campaign while this process runs it."""
+        record = self.record()
+        return replace(record, options=record.options | {PROCESS: this_process()})
 
     def record(self) -> CampaignRecord:
         """Return the record with which a store keeps this campaign before it has run."""

@@ -204,7 +204,7 @@ def copy_campaign(
     )
     content = ContentHash(source)
     content.add_rest(campaign, record)
-    ids = _IdTranslation(source, destination)
+    ids = IdTranslation(source, destination)
     ids.translate(BitMap(source.watched_targets(campaign)))
     destination.add_sources(number, source.sources(campaign))
     trials = _copy_trials(source.trials(campaign), destination, number, content, ids, progress)
@@ -259,7 +259,7 @@ def _copy_trials(
     destination: Store,
     number: int,
     content: ContentHash,
-    ids: _IdTranslation,
+    ids: IdTranslation,
     progress: Callable[[int], None],
 ) -> int:
     """Copy the trials that are not in the copy yet; return how many trials there are in all."""
@@ -293,7 +293,7 @@ def _batches(items: Iterable[T]) -> Iterator[list[T]]:
         yield batch
 
 
-class _IdTranslation:
+class IdTranslation:
     """A translation of the source's ids of targets to the destination's."""
 
     def __init__(self, source: Store, destination: Store) -> None:

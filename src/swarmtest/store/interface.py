@@ -155,6 +155,20 @@ def no_trial(campaign: int, trial: int, url: str, there: Sequence[Any]) -> str:
     return f"campaign {campaign} in {url} has no trial {trial}: {existing}"
 
 
+def damaged(url: str, where: str, error: Exception) -> str:
+    """Return the message for something in a store that cannot be decoded.
+
+    >>> damaged("x.db", "the seed of campaign 3", ValueError("no number"))
+    'store x.db is damaged: the seed of campaign 3 cannot be read (ValueError: no number): \
+`swarmtest doctor x.db` says what is lost'
+    """
+    why = " ".join(f"{type(error).__name__}: {error}".split())
+    return (
+        f"store {url} is damaged: {where} cannot be read ({why}): "
+        f"`swarmtest doctor {url}` says what is lost"
+    )
+
+
 _TO_WRITE = (
     "add_campaign",
     "update_campaign",
@@ -320,6 +334,14 @@ def update_campaign(self, campaign, **changes)
         raise NotImplementedError
 
     # With defaults.
+
+    def integrity(self) -> list[str]:
+        """Return what the database itself finds wrong with its files, a line for each."""
+        return []
+
+    def campaign_numbers(self) -> list[int]:
+        """Return the numbers of all campaigns, oldest first, also of damaged ones."""
+        return [record.id for record in self.campaigns()]
 
     def campaign(self, campaign: int) -> CampaignRecord:
         """Return a campaign; raise a `UserError` that lists the campaigns if there is none."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from itertools import accumulate
 from typing import Any, NamedTuple, NoReturn
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, NoReturn
 from swarmtest.core.errors import UserError
 from swarmtest.core.strategy_names import current_strategy_text
 from swarmtest.core.targets import Source, Target
-from swarmtest.store.interface import TOTALS, Store, no_campaign, no_trial
+from swarmtest.store.interface import TOTALS, Store, damaged, no_campaign, no_trial
 from swarmtest.store.records import (
     CampaignRecord,
     FaultRecord,
@@ -161,16 +161,30 @@ def campaign_values(campaign: CampaignRecord) -> list[Any]:
     ]
 
 
-def campaign_of(row: Sequence[Any]) -> CampaignRecord:
-    """Return the record of a row with the columns `CAMPAIGN`."""
+def campaign_of(row: Sequence[Any], url: str) -> CampaignRecord:
+    """Return the record of a row with the columns `CAMPAIGN`; `url` names the store."""
     record = CampaignRecord(*row)  # seed, space and options still as text
-    return replace(
-        record,
-        strategy=current_strategy_text(record.strategy),
-        seed=int(record.seed),
-        space=json.loads(str(record.space)),
-        options=json.loads(str(record.options)),
-    )
+    decoders: dict[str, Callable[[str], Any]] = {
+        "strategy": current_strategy_text,
+        "seed": int,
+        "space": _json_object,
+        "options": _json_object,
+    }
+    values = {}
+    for column, decode in decoders.items():
+        try:
+            values[column] = decode(str(getattr(record, column)))
+        except ValueError as error:
+            where = f"the {column} of campaign {record.id}"
+            raise UserError(damaged(url, where, error)) from error
+    return replace(record, **values)
+
+
+def _json_object(text: str) -> dict[str, Any]:
+    decoded = json.loads(text)
+    if not isinstance(decoded, dict):
+        raise ValueError(f"not a JSON object: {text[:40]}")
+    return decoded
 
 
 def changed_values(changes: dict[str, Any]) -> dict[str, Any]:
@@ -241,12 +255,16 @@ class SqlStore(Store):
         """Return a campaign; raise a `UserError` that lists the campaigns if there is none."""
         self._must_have(campaign)
         rows = self._rows(f"SELECT {CAMPAIGN} FROM campaigns WHERE id = ?", campaign)
-        return campaign_of(self._decoded(rows[0]))
+        return campaign_of(self._decoded(rows[0]), self.url)
 
     def campaigns(self) -> list[CampaignRecord]:
         """Return all campaigns, oldest first."""
         rows = self._rows(f"SELECT {CAMPAIGN} FROM campaigns ORDER BY id")
-        return [campaign_of(self._decoded(row)) for row in rows]
+        return [campaign_of(self._decoded(row), self.url) for row in rows]
+
+    def campaign_numbers(self) -> list[int]:
+        """Return the numbers of all campaigns, oldest first, also of damaged ones."""
+        return [number for (number,) in self._rows("SELECT id FROM campaigns ORDER BY id")]
 
     def trials(
         self,
@@ -329,10 +347,13 @@ class SqlStore(Store):
             "WHERE campaign = ? ORDER BY path",
             campaign,
         )
-        return [
-            Source(path, zlib.decompress(text).decode(errors="surrogatepass"), place)
-            for path, text, place in map(self._decoded, rows)
-        ]
+        return [self._source(*self._decoded(row)) for row in rows]
+
+    def _source(self, path: str, text: bytes, place: str) -> Source:
+        try:
+            return Source(path, zlib.decompress(text).decode(errors="surrogatepass"), place)
+        except (zlib.error, ValueError, TypeError) as error:
+            raise UserError(damaged(self.url, f"the text of file {path}", error)) from error
 
     def watched_targets(self, campaign: int) -> dict[int, Target]:
         """Return the targets in a campaign's sources by id, hit or not."""

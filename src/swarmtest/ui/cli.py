@@ -6,9 +6,11 @@ imports none of them.
 
 from __future__ import annotations
 
+import errno
 import importlib
+import os
 import sys
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -137,6 +139,10 @@ COMMANDS = {
         "swarmtest.ui.commands.export:delete",
         "Delete campaigns with all their trials, faults and tests.",
     ),
+    "doctor": CommandEntry(
+        "swarmtest.ui.commands.doctor:doctor",
+        "Check a store for damage, and save what can be read.",
+    ),
     "strategies": CommandEntry(
         "swarmtest.ui.commands.features:strategies",
         "List the strategies, with their parameters and their purpose.",
@@ -164,6 +170,24 @@ class CommandGroup(click.Group):
         command: click.Command = getattr(importlib.import_module(module), name)
         return command
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; an exception that comes from a damaged store says so in one line."""
+        try:
+            return super().invoke(ctx)
+        except (
+            UserError,
+            click.ClickException,
+            click.exceptions.Exit,
+            click.Abort,
+            BrokenPipeError,
+        ):
+            raise
+        except Exception as error:
+            damage = _damage(ctx)
+            if not damage:
+                raise  # a bug in swarmtest
+            raise UserError(damage) from error
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands from the table, without importing any of them."""
         limit = formatter.width - 6 - max(map(len, COMMANDS))
@@ -178,6 +202,29 @@ class CommandGroup(click.Group):
         names = [name for name in COMMANDS if name.startswith(incomplete)]
         options = click.Command.shell_complete(self, ctx, incomplete)
         return [*(CompletionItem(name, help=_short_help(name)) for name in names), *options]
+
+
+def _damage(context: click.Context) -> str:
+    """Return what is damaged in the store that a command has read; empty if nothing is.
+
+    Commands trust what they read: checking every trial would cost more than most commands take.
+    """
+    from swarmtest.ui.options import STORE_IN_USE, existing_store
+
+    if STORE_IN_USE not in context.meta:
+        return ""
+    from swarmtest.store.checks import find_damage
+
+    try:
+        with existing_store(context.meta[STORE_IN_USE]) as store:
+            damage = next(find_damage(store), None)
+    except UserError:
+        return ""
+    if damage is None:
+        return ""
+    return (
+        f"store {store.url} is damaged: {damage}: `swarmtest doctor {store.url}` says what is lost"
+    )
 
 
 def _short_help(name: str, limit: int = 45) -> str:
@@ -214,6 +261,7 @@ def main() -> None:
     protect_terminal()
     try:
         status = group.main(standalone_mode=False)
+        sys.stdout.flush()
     except UserError as error:
         click.echo(f"swarmtest: {error}", err=True)
         status = 2
@@ -230,4 +278,32 @@ def main() -> None:
         # The reader of our output (head, less) has closed the pipe.
         sys.stderr.close()
         status = 0
+    except OSError as error:
+        if error.errno not in _EXHAUSTED:
+            raise
+        _discard_output()
+        what = f" ({error.filename})" if error.filename else ""
+        click.echo(f"swarmtest: {error.strerror}{what}: {_EXHAUSTED[error.errno]}", err=True)
+        status = 2
     sys.exit(status or 0)
+
+
+_EXHAUSTED = {
+    errno.ENOSPC: "free some space, or write the output elsewhere",
+    errno.EDQUOT: "free some space, or write the output elsewhere",
+    errno.EMFILE: "allow more of them with `ulimit -n 1024`, or use fewer workers with -j",
+    errno.ENFILE: "end other programs, or use fewer workers with -j",
+    errno.EAGAIN: "allow more processes with `ulimit -u`, or use fewer workers with -j",
+    errno.ENOMEM: "end other programs, or use fewer workers with -j",
+}
+"""What to do when the machine has no more of something."""
+
+
+def _discard_output() -> None:
+    """Send the rest of the output nowhere, or Python would complain at exit."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

@@ -22,10 +22,20 @@ from swarmtest.store.records import CampaignRecord
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
+STORE_IN_USE = "swarmtest.store"
+"""The key of ``click.Context.meta`` under which the name of a command's store is kept."""
+
+
+def _remember_store(context: click.Context, _parameter: object, name: str | None) -> str | None:
+    context.meta[STORE_IN_USE] = name
+    return name
+
+
 def store_option(command: Command) -> Command:
     """Add the option ``--store`` to a command."""
     return click.option(
         "--store",
+        callback=_remember_store,
         metavar="FILE",
         envvar="SWARMTEST_STORE",
         help="Where campaigns are stored: a file, or postgresql://USER@HOST/DATABASE.  "

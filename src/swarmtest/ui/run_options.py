@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from swarmtest.campaign.budget import Budget, parse_seconds
+from swarmtest.campaign.budget import Budget, check_workers, parse_seconds
 from swarmtest.campaign.reduced_faults import ReductionTime
 from swarmtest.core.errors import UserError
 from swarmtest.coverage.kinds import parse_kinds
@@ -138,6 +138,7 @@ def workers_option(command: Command) -> Command:
         "--workers",
         type=int,
         metavar="N",
+        callback=lambda context, parameter, n: None if n is None else check_workers(n),
         help="Number of worker processes; 0 runs tests in this process, for debuggers.  "
         "[default: SWARMTEST_WORKERS, or all cores]",
     )(command)

@@ -41,6 +41,7 @@ class SqliteFile:
         self._path = path
         self._timeout = timeout
         self._connection = connect(path, read_only=read_only, timeout=timeout)
+        self._identity = None if path == MEMORY else _file_identity(path)
 
     def rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         """Return all rows of a query.
@@ -59,9 +60,13 @@ class SqliteFile:
                 return []
 
     @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Write everything in the ``with`` block or, after an error, nothing."""
-        with translated(self._path, self._timeout):
+    def transaction(self, *, resumable: bool = True) -> Iterator[sqlite3.Connection]:
+        """Write everything in the ``with`` block or, after an error, nothing.
+
+        `resumable` says whether a campaign is stored that can be resumed after an error.
+        """
+        self._must_be_in_place()
+        with translated(self._path, self._timeout, resumable=resumable):
             _retry_while_locked(lambda: self._connection.execute("BEGIN IMMEDIATE"), self._timeout)
             try:
                 yield self._connection
@@ -70,6 +75,15 @@ class SqliteFile:
                 if self._connection.in_transaction:  # SQLite may have rolled back by itself
                     self._connection.execute("ROLLBACK")
                 raise
+
+    def _must_be_in_place(self) -> None:
+        """Raise `UserError` if the file was deleted: SQLite would write on, for nobody."""
+        if self._path != MEMORY and _file_identity(self._path) != self._identity:
+            done = "replaced by another file" if os.path.exists(self._path) else "deleted or moved"
+            raise UserError(
+                f"store {self._path} was {done} while it was in use: what was not in a copy of it "
+                "is lost; start again with a store that stays where it is"
+            )
 
     def shrink(self) -> None:
         """Return unused pages to the file system."""
@@ -89,7 +103,7 @@ def connect(path: str, *, read_only: bool, timeout: float) -> sqlite3.Connection
     """Return a connection to the store in a file; create the store if it does not exist."""
     if path != MEMORY:
         _prepare_directory(Path(path), read_only)
-    with translated(path, timeout):
+    with translated(path, timeout, resumable=False):
         connection = _connect(path, "ro" if read_only else "rwc")
         try:
             if read_only:
@@ -103,14 +117,16 @@ def connect(path: str, *, read_only: bool, timeout: float) -> sqlite3.Connection
 
 
 @contextmanager
-def translated(path: str, timeout: float) -> Iterator[None]:
+def translated(path: str, timeout: float, *, resumable: bool = True) -> Iterator[None]:
     """Turn SQLite's errors into a `UserError`, except misuse of `sqlite3`, which is a bug."""
     try:
         yield
     except (sqlite3.ProgrammingError, sqlite3.InterfaceError):
         raise
     except sqlite3.Error as error:
-        raise UserError(_explain(error, path, timeout)) from error
+        raise UserError(_explain(error, path, timeout, resumable)) from error
+    except UnicodeDecodeError as error:  # in a message of SQLite, which repeats damaged text
+        raise UserError(_damaged_file(path, error)) from error
 
 
 def _connect(path: str, mode: str) -> sqlite3.Connection:
@@ -119,6 +135,15 @@ def _connect(path: str, mode: str) -> sqlite3.Connection:
         uri = f"file:///{quote(os.fsencode(os.path.abspath(path)).lstrip(b'/'))}?mode={mode}"
     # isolation_level=None: sqlite3 opens no transactions of its own.
     return sqlite3.connect(uri, uri=True, timeout=_SQLITE_WAIT, isolation_level=None)
+
+
+def _file_identity(path: str) -> tuple[int, int] | None:
+    """Return what tells a file from another one at the same path; None if there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _prepare_directory(path: Path, read_only: bool) -> None:
@@ -233,6 +258,8 @@ def _migrate_for_reading(path: str, timeout: float) -> None:
 def _is_empty(connection: sqlite3.Connection, path: str) -> bool:
     application, version, tables = _identity(connection)
     if application == _APPLICATION_ID:
+        if version < 1:
+            raise UserError(_damaged_file(path, f"its schema version is {version}"))
         if version > VERSION:
             raise UserError(
                 f"store {path} was written by a newer swarmtest (schema {version}; this one knows "
@@ -286,7 +313,7 @@ def _retry_while_locked(call: Callable[[], T], timeout: float) -> T:
             time.sleep(0.005)
 
 
-def _explain(error: sqlite3.Error, path: str, timeout: float) -> str:
+def _explain(error: sqlite3.Error, path: str, timeout: float, resumable: bool) -> str:
     # An error without a code: sqlite3 could not decode what it read (text that is not UTF-8).
     cause = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
     if cause in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
@@ -295,11 +322,13 @@ def _explain(error: sqlite3.Error, path: str, timeout: float) -> str:
             "wait until it has finished, or end it, or pass another --store"
         )
     if cause in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return (
-            f"store {path} is damaged or not a store ({error}): restore a backup, save what can be "
-            f"read with `sqlite3 {path} .recover`, or move it away to start a new one"
-        )
+        return _damaged_file(path, error)
     if cause == sqlite3.SQLITE_FULL or (cause == sqlite3.SQLITE_IOERR and _no_space(path)):
+        if not resumable:
+            return (
+                f"store {path}: the disk is full, and nothing was recorded: free some space, "
+                "or pass --store with a file on another disk"
+            )
         return (
             f"store {path}: the disk is full; what was recorded before is safe: "
             "free some space, then continue with `swarmtest resume`"
@@ -308,6 +337,14 @@ def _explain(error: sqlite3.Error, path: str, timeout: float) -> str:
         return f"store {path} {_missing_right(Path(path))}, or pass another --store"
     name = getattr(error, "sqlite_errorname", type(error).__name__)
     return f"store {path} cannot be used ({name}: {error}): check the disk, or pass another --store"
+
+
+def _damaged_file(path: str, error: Exception | str) -> str:
+    return (
+        f"store {path} is damaged or not a store ({' '.join(str(error).split())}): `swarmtest "
+        f"doctor {path}` says what is lost; restore a backup, save what can be read with "
+        f"`swarmtest doctor {path} --repair FILE` or `sqlite3 {path} .recover`, or move it away"
+    )
 
 
 def _no_space(path: str) -> bool:

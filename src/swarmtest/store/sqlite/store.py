@@ -65,6 +65,8 @@ _FORGET_SOURCES = (
     "DELETE FROM targets WHERE source != '' AND source NOT IN (SELECT id FROM sources)",
 )
 """Delete the files that no campaign watches any more, and the targets in them."""
+_PROBLEMS = 20
+"""How many problems of a damaged file are listed."""
 _IDS_PER_QUERY = 900
 """Older versions of SQLite take at most 999 parameters."""
 
@@ -132,7 +134,7 @@ class SqliteStore(SqlStore):
     def add_campaign(self, campaign: CampaignRecord) -> int:
         """Store a new campaign and return its number."""
         values = [storable(v) if isinstance(v, str) else v for v in campaign_values(campaign)]
-        with self._file.transaction() as connection:
+        with self._file.transaction(resumable=False) as connection:
             cursor = connection.execute(
                 f"INSERT INTO campaigns ({CAMPAIGN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)",
                 values,
@@ -228,6 +230,14 @@ class SqliteStore(SqlStore):
         with self._file.transaction() as connection:
             self._must_have(campaign)
             _insert_sources(connection, campaign, sources)
+
+    def integrity(self) -> list[str]:
+        """Return what SQLite finds wrong with the file, a line for each."""
+        try:
+            rows = self._rows(f"PRAGMA integrity_check({_PROBLEMS})")
+        except UserError as error:
+            return [str(error)]
+        return [" ".join(str(line).split()) for (line,) in rows if line != "ok"]
 
     def close(self) -> None:
         """Close the file; the store cannot be used afterwards."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from swarmtest.campaign.liveness import status_in
 from swarmtest.campaign.reduced_faults import reductions_of
 from swarmtest.store.records import ReductionRecord
 from swarmtest.ui.options import existing_store, latest_campaign, store_option
@@ -24,7 +25,8 @@ def show(campaign: int | None, store: str | None) -> None:
     """
     opened = existing_store(store)
     number = latest_campaign(opened, campaign)
-    for line in campaign_lines(opened.campaign(number), opened.summary(number)):
+    record = opened.campaign(number)
+    for line in campaign_lines(record, opened.summary(number), status_in(opened, record)):
         click.echo(line)
     features = feature_rows(opened, number)
     if features:

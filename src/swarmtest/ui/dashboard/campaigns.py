@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 
 from swarmtest.campaign.budget import Budget
+from swarmtest.campaign.liveness import GONE, status_in
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError
 from swarmtest.core.formatting import plural
@@ -93,11 +94,13 @@ class CampaignView:
     """Current tests per second; None if the campaign does not run or its rate is not known yet."""
     silent: float
     """Seconds since a running campaign last showed progress; 0 if that is not long ago."""
+    status: str
+    """`swarmtest.campaign.liveness.shown_status`."""
 
     @property
     def is_running(self) -> bool:
-        """Whether the campaign is running, according to the store."""
-        return self.record.status == "running"
+        """Whether the campaign is running, as far as is known."""
+        return self.record.status == "running" and self.status != GONE
 
     @property
     def seconds(self) -> float:
@@ -139,7 +142,7 @@ class CampaignView:
         """The status, or ``silent``, for a badge."""
         if self.is_running and self.silent:
             return "silent"
-        return self.record.status
+        return self.status
 
 
 def campaign_view(store: Store, record: CampaignRecord, watch: StoreWatch) -> CampaignView:
@@ -147,7 +150,8 @@ def campaign_view(store: Store, record: CampaignRecord, watch: StoreWatch) -> Ca
     facts = facts_of(store, record)
     running = record.status == "running"
     rate = watch.rate(record.id) if running else None
-    return CampaignView(record, facts, rate, _silence(record, facts, watch) if running else 0.0)
+    silence = _silence(record, facts, watch) if running else 0.0
+    return CampaignView(record, facts, rate, silence, status_in(store, record))
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from swarmtest.analysis.discovery import discovery
+from swarmtest.campaign.liveness import status_in
 from swarmtest.compare.comparison import compare_campaigns
 from swarmtest.compare.views import conclusions
 from swarmtest.core.errors import UserError, version
@@ -135,7 +136,7 @@ def campaign_table(store: Store, records: Sequence[CampaignRecord]) -> HtmlTable
                 HtmlCell(created),
                 HtmlCell(record.label, cls="name"),
                 HtmlCell(str(record.seed), float(record.seed)),
-                HtmlCell(record.status),
+                HtmlCell(status_in(store, record)),
                 number_cell(summary["trials"]),
                 number_cell(summary["failed"]),
                 number_cell(summary["invalid"]),

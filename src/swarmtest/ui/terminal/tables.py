@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from swarmtest.campaign.liveness import status_in
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.formatting import part_percent, plural, printable_line
 from swarmtest.core.space import Space
@@ -135,7 +136,7 @@ def campaign_rows(store: Store) -> list[tuple[str, ...]]:
                 record.subject,
                 record.label,
                 str(record.seed),
-                record.status,
+                status_in(store, record),
                 f"{summary['trials']:,}",
                 str(len(store.faults(record.id))),
             )
@@ -179,8 +180,8 @@ def feature_rows(store: Store, campaign: int) -> list[tuple[str, ...]]:
     ]
 
 
-def campaign_lines(record: CampaignRecord, summary: dict[str, int]) -> list[str]:
-    """Return the head of `swarmtest show`."""
+def campaign_lines(record: CampaignRecord, summary: dict[str, int], status: str) -> list[str]:
+    """Return the head of `swarmtest show`; `status` is that of the campaign, in words."""
     created = datetime.datetime.fromtimestamp(record.created).strftime("%Y-%m-%d %H:%M:%S")
     part = record.options.get("part", "step")
     return [
@@ -188,7 +189,7 @@ def campaign_lines(record: CampaignRecord, summary: dict[str, int]) -> list[str]
         f"  strategy  {record.strategy}",
         *(f"  avoids    {text}" for text in record.avoids),
         f"  seed      {record.seed}",
-        f"  status    {record.status}, begun {created}, "
+        f"  status    {status}, begun {created}, "
         f"{record.wall_seconds:.1f} s wall, {summary['cpu_ns'] / 1e9:.1f} s CPU in tests",
         f"  tests     {summary['trials']:,}: {summary['passed']:,} passed, "
         f"{summary['failed']:,} failed, {summary['invalid']:,} invalid",

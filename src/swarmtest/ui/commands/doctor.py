@@ -1,0 +1,90 @@
+"""``swarmtest doctor``: what is damaged in a store, and saving the rest."""
+
+from __future__ import annotations
+
+import os
+from itertools import groupby
+
+import click
+
+from swarmtest.campaign.liveness import GONE, status_in
+from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import plural
+from swarmtest.store import DEFAULT_PATH, open_store
+from swarmtest.store.checks import Damage, find_damage, save_readable
+from swarmtest.store.interface import Store, is_postgres
+from swarmtest.ui.options import existing_store
+from swarmtest.ui.terminal.tables import command_text
+
+_SHOWN = 10
+"""Lines per campaign; the rest is counted."""
+
+
+@click.command()
+@click.argument("store", required=False, envvar="SWARMTEST_STORE")
+@click.option(
+    "--repair",
+    metavar="FILE",
+    help="Save everything that can be read into this new store; STORE is not changed.",
+)
+def doctor(store: str | None, repair: str | None) -> int:
+    """Check a store for damage, and save what can be read.
+
+    STORE is a file, or postgresql://USER@HOST/DATABASE; by default, .swarmtest/swarmtest.db. The
+    database is checked, everything in it is read and decoded, and every reference is followed.
+
+    \b
+    swarmtest doctor shared.db
+    swarmtest doctor shared.db --repair saved.db
+
+    Exit status: 0 the store is sound, 1 it is damaged.
+    """
+    if repair is not None:
+        _refuse_existing(repair)
+    with existing_store(store) as opened:
+        damage = list(find_damage(opened))
+        _tell(opened, damage, repaired=repair is not None)
+        if repair is not None:
+            _repair(opened, repair)
+    return int(bool(damage))
+
+
+def _refuse_existing(name: str) -> None:
+    if not is_postgres(name) and os.path.exists(name.removeprefix("sqlite:///")):
+        raise UserError(f"--repair {name} exists already: name a new file")
+
+
+def _tell(store: Store, damage: list[Damage], *, repaired: bool) -> None:
+    for _, found in groupby(damage, lambda each: each.campaign):
+        lines = [str(each) for each in found]
+        for line in lines[:_SHOWN]:
+            click.echo(line)
+        if len(lines) > _SHOWN:
+            click.echo(f"... and {len(lines) - _SHOWN:,} more of this kind")
+    if damage:
+        name = "" if store.url == DEFAULT_PATH else f" {store.url}"
+        how = f": `swarmtest doctor{name} --repair FILE` saves what can be read"
+        click.echo(f"{store.url} is damaged{'' if repaired else how}")
+        return
+    campaigns = store.campaigns()
+    trials = sum(store.summary(record.id)["trials"] for record in campaigns)
+    click.echo(f"{store.url} is sound: {plural(len(campaigns), 'campaign')}, {trials:,} trials")
+    for record in campaigns:
+        if status_in(store, record) == GONE:
+            click.echo(
+                f"campaign {record.id} was stopped, its process is gone: "
+                f"`{command_text(f'resume {record.id}', store.url)}` continues it"
+            )
+
+
+def _repair(damaged: Store, name: str) -> None:
+    with open_store(name) as new:
+        for saved in save_readable(damaged, new):
+            if not saved.number:
+                click.echo(f"campaign {saved.campaign} is lost: {saved.why}")
+                continue
+            lost = f", {plural(saved.lost, 'trial')} lost" if saved.lost else ""
+            click.echo(
+                f"campaign {saved.campaign} -> {saved.number}: {saved.trials:,} trials saved{lost}"
+            )
+        click.echo(f"saved in {new.url}")

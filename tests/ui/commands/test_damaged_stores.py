@@ -1,0 +1,173 @@
+"""Stores with damaged bytes: every command says what is wrong in one line."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+
+import pytest
+from damaged_stores import COLUMNS, MACHINE, commands, flip_byte, run_command, set_column
+
+from swarmtest.store import open_store
+
+DAMAGE = [
+    *("campaigns-space-text", "campaigns-options-list", "campaigns-seed-text"),
+    *("campaigns-created-large", "campaigns-outside-bytes", "trials-hits-bytes"),
+    *("trials-configuration-bytes", "trials-configuration-nothing", "trials-used-bytes"),
+    *("trials-propensities-bytes", "trials-verdict-large", "trials-steps-bytes"),
+    *("faults-test-text", "faults-signature-bytes", "tests-test-text", "reductions-test-text"),
+    *("sources-text-bytes", "sources-path-bytes", "targets-kind-bytes", "blocks-trials-bytes"),
+]
+"""Table, column and kind of value."""
+
+VALUES = {
+    "text": '{"\x01',
+    "bytes": b"\x07\xff\x00",
+    "large": 2**62,
+    "nothing": b"",
+    "list": "[1]",
+}
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory, swarmtest):
+    """A directory with a store of a campaign with coverage, a fault and a reduction."""
+    place = tmp_path_factory.mktemp("damage")
+    (place / "stack.py").write_text(MACHINE)
+    words = ("-n", 300, "-j", 1, "-s", "coin", "--coverage", "line", "--cover", ".", "--keep-tests")
+    ran = swarmtest("run", "stack.py", *words, "--store", "s.db", cwd=place)
+    assert ran.returncode == 1, ran.stderr
+    connection = sqlite3.connect(place / "s.db")
+    connection.execute("PRAGMA journal_mode = DELETE")
+    counts = {t: connection.execute(f"SELECT count(*) FROM {t}").fetchone()[0] for t in COLUMNS}
+    connection.close()
+    assert all(counts[table] for table in COLUMNS if table != "workers"), counts
+    return place
+
+
+@pytest.fixture
+def store(sound, tmp_path, monkeypatch):
+    monkeypatch.chdir(sound)
+    return shutil.copy(sound / "s.db", tmp_path / "store.db")
+
+
+def one_line_each(store, tmp_path, chosen=("list", "faults", "growth", "export")):
+    """Run commands; each that is refused says why in one line."""
+    for words in commands(store, tmp_path / "report.html"):
+        if words[0] not in chosen:
+            continue
+        status, _, err = run_command(*words)
+        assert status in (0, 1, 2), words
+        if status == 2:
+            assert len(err.splitlines()) == 1, (words, err)
+            assert err.startswith("swarmtest: "), words
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_flipped_bit_gives_no_traceback(store, tmp_path, seed):
+    flip_byte(store, seed)
+    one_line_each(store, tmp_path)
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_column_gives_one_line_and_the_doctor_finds_it(store, tmp_path, damage):
+    table, column, kind = damage.split("-")
+    set_column(store, table, column, VALUES[kind])
+    one_line_each(store, tmp_path)
+    status, out, _ = run_command("doctor", str(store))
+    assert status == 1
+    assert "is damaged: `swarmtest doctor" in out
+
+
+def test_the_message_names_the_store_the_campaign_and_the_trial(store):
+    connection = sqlite3.connect(store)
+    connection.execute("UPDATE trials SET hits = x'00ff' WHERE trial = 17")
+    connection.commit()
+    connection.close()
+    status, _, err = run_command("export", "1", "-f", "jsonl", "--store", str(store))
+    assert status == 2
+    assert f"store {store} is damaged: campaign 1, trial 17: its hits cannot be decoded" in err
+    assert f"`swarmtest doctor {store}`" in err
+
+
+def test_a_bug_on_a_sound_store_is_still_a_traceback(store, monkeypatch):
+    def fail(*arguments):
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr("swarmtest.ui.commands.list.campaign_rows", fail)
+    with pytest.raises(ZeroDivisionError):
+        run_command("list", "--store", str(store))
+
+
+def test_a_negative_schema_version_is_damage(store):
+    connection = sqlite3.connect(store)
+    connection.execute("PRAGMA user_version = -5")
+    connection.close()
+    status, _, err = run_command("list", "--store", str(store))
+    assert status == 2
+    assert "its schema version is -5" in err
+
+
+def test_the_doctor_says_that_a_store_is_sound(store):
+    assert run_command("doctor", str(store)) == (
+        0, f"{store} is sound: 1 campaign, 300 trials\n", ""
+    )  # fmt: skip
+
+
+def test_a_page_that_cannot_be_read_costs_only_its_trials(store, tmp_path):
+    number, size = last_page_of_trials(store)
+    data = bytearray(store.read_bytes())
+    data[(number - 1) * size : (number - 1) * size + 8] = b"\xff" * 8
+    store.write_bytes(data)
+    saved = tmp_path / "saved.db"
+    status, out, _ = run_command("doctor", str(store), "--repair", str(saved))
+    assert status == 1
+    assert "some trials cannot be read" in out
+    with open_store(str(saved)) as opened:
+        left = opened.summary(1)["trials"]
+        assert len(opened.faults(1)) == 1
+    assert 0 < left < 300
+    assert f"{left} trials saved" in out
+    assert run_command("doctor", str(saved))[0] == 0
+
+
+def last_page_of_trials(store):
+    """Return the number of the last page with trials, and the size of a page."""
+    connection = sqlite3.connect(store)
+    query = "SELECT max(pageno) FROM dbstat WHERE name = 'trials' AND pagetype = 'leaf'"
+    try:
+        (number,) = connection.execute(query).fetchone()
+    except sqlite3.OperationalError:
+        pytest.skip("this SQLite was built without dbstat")
+    (size,) = connection.execute("PRAGMA page_size").fetchone()
+    connection.close()
+    return number, size
+
+
+def test_a_repaired_store_has_everything_that_was_sound(store, tmp_path):
+    connection = sqlite3.connect(store)
+    connection.execute("UPDATE trials SET hits = x'00ff' WHERE trial = 3")
+    connection.execute("UPDATE trials SET verdict = 9 WHERE trial = 4")
+    connection.commit()
+    connection.close()
+    saved = tmp_path / "saved.db"
+    status, out, _ = run_command("doctor", str(store), "--repair", str(saved))
+    assert status == 1
+    assert "campaign 1 -> 1: 299 trials saved, 1 trial lost" in out
+    with open_store(str(store)) as old, open_store(str(saved)) as new:
+        before = {trial.trial: trial for trial in old.trials(1)}
+        after = {trial.trial: trial for trial in new.trials(1)}
+        assert set(before) - set(after) == {4}
+        assert after[3].missing == "its hits were damaged in the store"
+        assert after[3].configuration == before[3].configuration
+        same = set(after) - {3}
+        assert [after[n].seed for n in same] == [before[n].seed for n in same]
+        assert new.reductions(1) == old.reductions(1)
+        assert [*new.tests(1)] == [*old.tests(1)]
+        assert new.sources(1) == old.sources(1)
+
+
+def test_repair_does_not_overwrite_a_file(store):
+    status, _, err = run_command("doctor", str(store), "--repair", str(store))
+    assert status == 2
+    assert "exists already" in err
