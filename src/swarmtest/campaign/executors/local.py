@@ -94,8 +94,9 @@ class LocalExecutor(Executor):
         try:
             for _ in range(workers):
                 self._start()
-            for slot in self._slots:
-                self._await_ready(slot)
+            for slot in list(self._slots):
+                if not self._becomes_ready(slot):
+                    self._replace(slot)
         except BaseException:
             self.close()
             raise
@@ -177,20 +178,30 @@ class LocalExecutor(Executor):
         _wait(dead)
         self._orphans.kill_strays()
         slot = self._start()
-        self._await_ready(slot)
+        slot.batches = dead.batches
+        if not self._becomes_ready(slot):
+            self._replace(slot)
+            return
+        slot.batches = deque()
         for batch in dead.batches:
             left = batch.proposals[batch.done :] if batch.proposals is not None else None
             _hand_over(slot, batch.trials[batch.done :], left)
 
-    def _await_ready(self, slot: _Slot) -> None:
+    def _becomes_ready(self, slot: _Slot) -> bool:
+        """Wait for a host; return False if it was killed before it had loaded the subject."""
         while not slot.frames.ended:
             for kind, body in slot.frames.receive():
                 if kind == "error":
                     raise UserError(body)
                 if kind == "ready":
                     self._introductions.append(BatchMessage.unpack(body))
-                    return
-        raise UserError("a worker process ended before it was ready")
+                    return True
+        _wait(slot)
+        end = _end_of(slot)
+        if -end in (signal.SIGKILL, signal.SIGTERM):
+            return False
+        how = f"by {signal.Signals(-end).name}" if end < 0 else f"with exit status {end}"
+        raise UserError(f"a worker process ended {how} before it had loaded the subject")
 
     def stop(self) -> None:
         """Tell the workers to finish the test at hand and drop the rest."""
@@ -243,6 +254,13 @@ def _fork(
     fork = Fork(live)
     theirs.close()
     return _Slot(ours, wire.Frames(ours.fileno()), fork.pid, fork)
+
+
+def _end_of(slot: _Slot) -> int:
+    """Return the exit status of a host that has ended; below 0: the signal."""
+    if isinstance(slot.process, Fork):
+        return os.waitstatus_to_exitcode(slot.process.reap(kill=False)[0])
+    return slot.process.wait()
 
 
 def _wait(slot: _Slot, patience: float = 2.0) -> bool:

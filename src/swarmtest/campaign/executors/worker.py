@@ -76,6 +76,8 @@ class BatchMessage(NamedTuple):
     """The fields of `FaultRecord` without the count, the test as JSON data."""
     tests: list[tuple[int, Any]]
     """Tests that are kept whole, as JSON data, by trial."""
+    killed: Sequence[int] = ()
+    """Trials whose process was killed from outside, and whose rows are of another run."""
 
     def pack(self) -> bytes:
         """Return the message as bytes."""
@@ -99,6 +101,7 @@ class RowBatch:
         self.news: News = NO_NEWS
         self.faults: dict[str, tuple[Any, ...]] = {}
         self.tests: list[tuple[int, Any]] = []
+        self.killed: list[int] = []
 
     def message(self) -> BatchMessage:
         """Return the batch for a recorder in the same process."""
@@ -114,7 +117,7 @@ class RowBatch:
 
     def _rest(self) -> tuple[Any, ...]:
         faults = list(self.faults.values())
-        return list(self.sets), self.set_indices, self.news, faults, self.tests
+        return list(self.sets), self.set_indices, self.news, faults, self.tests, self.killed
 
 
 class TrialRunner:

@@ -14,7 +14,7 @@ from swarmtest.core.formatting import part_percent, plural
 from swarmtest.core.space import Space
 from swarmtest.store import DEFAULT_PATH
 from swarmtest.store.interface import Store
-from swarmtest.store.records import CampaignRecord, FaultRecord, unpack_counts
+from swarmtest.store.records import CampaignRecord, FaultRecord, note_of_kills, unpack_counts
 from swarmtest.subjects.machine.test import MachineTest
 from swarmtest.ui.terminal.text import can_show, elided, kind_and_signature
 
@@ -213,6 +213,7 @@ def campaign_lines(record: CampaignRecord, summary: dict[str, int]) -> list[str]
         f"{summary['failed']:,} failed, {summary['invalid']:,} invalid",
         f"  {plural(2, part)[2:]:<8}  {summary['steps']:,} executed, "
         f"{summary['skipped']:,} skipped",
+        *([f"  note      {note_of_kills(record.killed)}"] if record.killed else []),
     ]
 
 
