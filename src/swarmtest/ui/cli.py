@@ -149,6 +149,13 @@ COMMANDS = {
 """The commands, in the order in which the help lists them."""
 
 
+_LOADING = frozenset(
+    "check features plan run focus resume faults report replay reduce mutate suite search race "
+    "compare".split()
+)
+"""Commands that may import the user's modules."""
+
+
 class CommandGroup(click.Group):
     """A click group that imports a command's module only to run it or to show its help."""
 
@@ -207,6 +214,10 @@ def group(context: click.Context) -> None:
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
+    elif context.invoked_subcommand in _LOADING:
+        from swarmtest.languages.user_objects import isolate_imports
+
+        isolate_imports()
 
 
 def main() -> None:
