@@ -87,6 +87,8 @@ class Death:
     """Whether it was killed because it was no longer needed."""
     pipe_gone: bool = False
     """It could not send its results any more: a test closed its pipe, or wrote into it."""
+    broken: bool = False
+    """The code that runs tests failed in it: a test changed something that all code needs."""
 
     @property
     def perhaps_from_outside(self) -> bool:
@@ -94,13 +96,16 @@ class Death:
 
         A test may send it to itself, too: then it does so again.
         """
-        ours = self.stopped or self.timed_out or self.pipe_gone
+        ours = self.stopped or self.timed_out or self.pipe_gone or self.broken
         return not ours and os.WIFSIGNALED(self.status) and os.WTERMSIG(self.status) in _KILLS
 
     def fault(self, dump: str, timeout: float) -> Fault:
         """Return the fault that a test showed by ending its process; `dump` is what it printed."""
         if self.pipe_gone:
             text = "the program closed, or wrote to, file descriptors that are not its own"
+            return Fault("exit", text, dump)
+        if self.broken:
+            text = "the program changed its process so that nothing can run in it any more"
             return Fault("exit", text, dump)
         if self.timed_out:
             # Where a loop was when its time was up varies; what it was called from does not.

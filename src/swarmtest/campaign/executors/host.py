@@ -18,6 +18,7 @@ Invariants:
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import itertools
 import json
@@ -29,12 +30,13 @@ import signal
 import tempfile
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, Any
 
 from swarmtest.campaign.executors.worker import (
     IDLE,
+    LAST,
     PIPE_GONE,
     SENDING,
     STARTED,
@@ -60,6 +62,8 @@ if TYPE_CHECKING:
 _LONGEST_DUMP = 20_000
 _IDLE_DEATHS = 3
 """How often a child may die outside a test (a strategy ends the process?) before we give up."""
+_BROKEN = 2
+"""In the place of `PIPE_GONE`: our own code failed, after what the test at hand has changed."""
 _GRACE = 0.4
 """Seconds that a stopped child has to finish its test before it is killed."""
 
@@ -73,6 +77,9 @@ class HostSetup:
     timeout: float
     memory: int
     """Bytes of data a child may hold; 0: no limit."""
+
+
+_KILLED_HOST = Fault("signal", "the program killed the process that had started it")
 
 
 @dataclass
@@ -136,7 +143,17 @@ class Host:
             self._waiting += self._frames.receive()
         return self._waiting.pop(0)
 
-    def _run_batch(self, trials: list[int], described: list[Any] | None) -> None:
+    def _run_batch(
+        self,
+        trials: list[int],
+        described: list[Any] | None,
+        one_by_one: bool = False,
+        kills_hosts: bool = False,
+    ) -> None:
+        """Run a batch; `kills_hosts`: its first trial does that.
+
+        `one_by_one`: pass each result on before the next trial begins.
+        """
         left = list(trials)
         if len(trials) > FEW:
             import numpy  # noqa: F401  (a child would need it, and every later child again)
@@ -145,6 +162,8 @@ class Host:
         )
         proposals = dict(zip(trials, given, strict=False))
         deadly: dict[int, _DeadlyTrial] = {}
+        if kills_hosts:
+            deadly[left[0]] = _DeadlyTrial(Death(0, 0, False, stopped=False), _KILLED_HOST, 0)
         careful = False
         idle_deaths = 0
         while left and not self._stopped:
@@ -153,7 +172,7 @@ class Host:
                 proposal = proposals.get(left[0]) or self._worker.propose(left[0])
                 self._report_death(left.pop(0), proposal, first)
                 continue
-            part = _next_part(left, deadly)
+            part = left[:1] if one_by_one else _next_part(left, deadly)
             before = len(part)
             child = self._ready_child(new=first is not None)
             still = [pack_proposal(proposals[t]) for t in part] if proposals else None
@@ -170,17 +189,26 @@ class Host:
             victim = self._cell[TRIAL]
             if death.stopped or (death.timed_out and victim != child.overdue):
                 continue  # told to stop; or the slow test ended after all, in its last moment
+            if self._results_are_lost(death, part):
+                # Some test since the last result did that; sent one by one, we see which.
+                if not careful:
+                    careful = True
+                    continue
+                death = replace(death, pipe_gone=not death.broken)
+                victim = part[0]
             if victim not in part:
                 idle_deaths += 1
                 if idle_deaths > _IDLE_DEATHS:
                     status = death.fault("", self._setup.timeout).signature
                     self._relay("error", f"workers keep dying between tests: {status}", part)
                 continue
-            if death.pipe_gone and not careful:
-                # Some test since the last result closed the pipe; sent one by one, we see which.
-                careful = True
-                continue
             deadly[victim] = self._deadly_trial(death, deadly.get(victim))
+
+    def _results_are_lost(self, death: Death, part: list[int]) -> bool:
+        """Return whether a child could not send what it had: a test had closed its pipe, or so."""
+        if death.pipe_gone or death.broken or self._cell[SENDING]:
+            return not death.perhaps_from_outside
+        return self._cell[LAST] in part and os.WIFEXITED(death.status)
 
     def _ready_child(self, *, new: bool) -> WorkerChild:
         """Return a child that waits for trials; `new`: one that has run none."""
@@ -188,7 +216,7 @@ class Host:
             self._end_child()
         for index in (STOP, SENDING, PIPE_GONE):
             self._cell[index] = 0
-        self._cell[TRIAL] = IDLE
+        self._cell[TRIAL] = self._cell[LAST] = IDLE
         return self._child or self._new_child()
 
     def _deadly_trial(self, death: Death, before: _DeadlyTrial | None) -> _DeadlyTrial:
@@ -265,7 +293,8 @@ class Host:
 
     def _report_death(self, trial: int, proposal: Proposal, deadly: _DeadlyTrial) -> None:
         """Send the row of a test that killed its process, with the steps until then."""
-        steps = self._journal(trial, proposal, deadly.death)
+        again = deadly.fault is not _KILLED_HOST
+        steps = self._journal(trial, proposal, deadly.death) if again else []
         result = self._job.subject.result_of_journal(steps, proposal.configuration, deadly.fault)
         if self._job.coverage is not None:
             result = result._replace(missing="its process died before it could tell")
@@ -414,9 +443,11 @@ class WorkerChild:
         if self._death is None and self._fork.has_ended:
             # What the program had started and left behind ends with it.
             status, cpu_seconds = self._fork.reap(kill=False)
-            gone = bool(self._cell[PIPE_GONE])
+            gone, broken = self._cell[PIPE_GONE] == 1, self._cell[PIPE_GONE] == _BROKEN
             cpu_ns = int(cpu_seconds * 1e9)
-            self._death = Death(status, cpu_ns, self._timed_out, self._stopped_by_host, gone)
+            self._death = Death(
+                status, cpu_ns, self._timed_out, self._stopped_by_host, gone, broken
+            )
         return self._death
 
     def close(self) -> None:
@@ -429,10 +460,13 @@ def _live(worker: TrialRunner, cell: memoryview, down: int, up: int) -> None:
     """Run the batches that the host sends, until it closes the pipe."""
     try:
         worker.job.subject.interruptible = False
+        builtin = _builtins()
         frames = wire.Frames(down)
         while not frames.ended:
             for trials, proposals, careful, journal in frames.receive():
-                _serve(worker, cell, up, trials, proposals, careful, journal)
+                _serve(worker, cell, up, trials, proposals, careful, journal, builtin)
+    except _Tainted:
+        pass
     except _PipeGone:
         cell[PIPE_GONE] = 1
     except UserError as error:
@@ -440,7 +474,33 @@ def _live(worker: TrialRunner, cell: memoryview, down: int, up: int) -> None:
     except MemoryError:
         wire.send(up, ("error", "a worker has no memory left between tests: raise --memory"))
     except BaseException:
-        wire.send(up, ("error", f"a bug in swarmtest, please report it:\n{traceback.format_exc()}"))
+        if cell[TRIAL] != IDLE:
+            cell[PIPE_GONE] = _BROKEN
+            traceback.print_exc()
+        else:
+            message = f"a bug in swarmtest, please report it:\n{traceback.format_exc()}"
+            wire.send(up, ("error", message))
+
+
+class _Tainted(Exception):
+    """A test replaced a built-in function: the next test needs another process."""
+
+
+def _builtins() -> dict[str, Any]:
+    """Return what all code finds without an import, as it is now."""
+    return {
+        name: value
+        for name, value in vars(builtins).items()
+        if name[0] != "_" or name in ("__import__", "__build_class__")
+    }
+
+
+def _is_replaced(before: Mapping[str, Any]) -> bool:
+    now = vars(builtins)
+    for name, value in before.items():
+        if now.get(name) is not value:
+            return True
+    return False
 
 
 class _PipeGone(Exception):
@@ -462,6 +522,7 @@ def _serve(
     described: Any,
     careful: bool,
     journal: bool,
+    builtin: Mapping[str, Any],
 ) -> None:
     subject = worker.job.subject
     proposals = (
@@ -478,10 +539,17 @@ def _serve(
     else:
 
         def flush(batch: RowBatch) -> None:
-            if batch.rows:
-                cell[SENDING] = 1
-                _tell(up, ("rows", batch.packed()))
-                cell[SENDING] = 0
+            if not batch.rows:
+                return
+            tainted = _is_replaced(builtin)
+            if tainted and not careful:
+                cell[PIPE_GONE] = _BROKEN  # some of these tests ran with what another had replaced
+                raise _Tainted
+            cell[SENDING] = 1
+            _tell(up, ("rows", batch.packed()))
+            cell[SENDING] = 0
+            if tainted:
+                raise _Tainted
 
     worker.run(trials, proposals, cell, flush, careful)
     _tell(up, ("done", None))

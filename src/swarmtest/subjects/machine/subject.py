@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError
-from swarmtest.core.faults import fault_of_exception, message_of
+from swarmtest.core.faults import examinable, fault_of_exception, message_of
 from swarmtest.core.result import Fault, Result, Verdict
 from swarmtest.subjects.machine.compiled import (
     ArgumentSnapshot,
@@ -199,6 +199,7 @@ class MachineSubject(Subject):
 
     def fault_of(self, error: BaseException) -> Fault:
         """Return the fault that an exception shows; raise what the program did not cause."""
+        error = examinable(error)
         if isinstance(error, UserError):
             raise error
         if isinstance(error, KeyboardInterrupt | BdbQuit) and self.interruptible:
