@@ -299,7 +299,9 @@ class Campaign:
                 loop.skip(store.trial_numbers(self._number))
                 loop.relearn(store, self._number)
                 stored = store.campaign(self._number)
-                options = self.record().options | ({"killed": stored.killed} if stored.killed else {})
+                options = self.record().options | (
+                    {"killed": stored.killed} if stored.killed else {}
+                )
                 store.update_campaign(self._number, status="running", options=options)
             before = store.campaign(self._number).wall_seconds
             reason, interrupted = loop.until_done(before)

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from swarmtest.core.errors import UserError
+from swarmtest.core.private_files import hide_private_files
 from swarmtest.processes import tree
 
 _STACK_SECONDS = 1.0
@@ -40,6 +41,7 @@ def prepare(
     tree.die_with_parent()
     tree.adopt_orphans()
     tree.check_tests()
+    hide_private_files()
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     if quiet:

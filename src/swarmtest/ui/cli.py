@@ -149,10 +149,7 @@ COMMANDS = {
 """The commands, in the order in which the help lists them."""
 
 
-_LOADING = frozenset(
-    "check features plan run focus resume faults report replay reduce mutate suite search race "
-    "compare".split()
-)
+_LOADING = frozenset(COMMANDS) - {"init", "list", "show", "strategies", "cc", "copy", "delete"}
 """Commands that may import the user's modules."""
 
 

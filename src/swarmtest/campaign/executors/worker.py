@@ -78,7 +78,7 @@ class BatchMessage(NamedTuple):
     """The fields of `FaultRecord` without the count, the test as JSON data."""
     tests: list[tuple[int, Any]]
     """Tests that are kept whole, as JSON data, by trial."""
-    killed: Sequence[int] = ()
+    killed: tuple[int, ...] = ()
     """Trials whose process was killed from outside, and whose rows are of another run."""
 
     def pack(self) -> bytes:
@@ -119,7 +119,7 @@ class RowBatch:
 
     def _rest(self) -> tuple[Any, ...]:
         faults = list(self.faults.values())
-        return list(self.sets), self.set_indices, self.news, faults, self.tests, self.killed
+        return list(self.sets), self.set_indices, self.news, faults, self.tests, tuple(self.killed)
 
 
 class TrialRunner:
