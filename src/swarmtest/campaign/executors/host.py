@@ -497,10 +497,7 @@ def _builtins() -> dict[str, Any]:
 
 def _is_replaced(before: Mapping[str, Any]) -> bool:
     now = vars(builtins)
-    for name, value in before.items():
-        if now.get(name) is not value:
-            return True
-    return False
+    return any(now.get(name) is not value for name, value in before.items())
 
 
 class _PipeGone(Exception):
