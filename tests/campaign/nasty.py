@@ -5,7 +5,10 @@ With STRIKE=mark it only raises: so the trials that strike are known without any
 
 from __future__ import annotations
 
+import builtins
+import contextlib
 import ctypes
+import marshal
 import os
 import re
 import signal
@@ -36,6 +39,44 @@ class Unprintable(Exception):
 class ExitsWhenPrinted(Exception):
     def __str__(self):
         sys.exit(5)
+
+
+class Unexaminable(Exception):
+    def __getattribute__(self, name):
+        raise ValueError("no attribute for you")
+
+
+class WithoutClass(Exception):
+    @property
+    def __class__(self):
+        raise ValueError("no class for you")
+
+
+def overwrite_descriptors():
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor in range(3, 64):
+        os.dup2(null, descriptor)
+
+
+def write_to_descriptors():
+    for descriptor in range(3, 64):
+        with contextlib.suppress(OSError):
+            os.write(descriptor, b"junk" * 50)
+
+
+def broken(*_args, **_options):
+    raise RuntimeError("replaced")
+
+
+def replace_builtins():
+    for name in ("isinstance", "len", "open", "tuple", "zip"):
+        setattr(builtins, name, broken)
+
+
+def replace_functions():
+    """What happens here is that of the strike `mark`, and nothing else may change."""
+    os.write = os.getpid = time.monotonic_ns = time.process_time_ns = marshal.dumps = broken
+    raise RuntimeError("functions are replaced")
 
 
 def loop():
@@ -121,6 +162,16 @@ STRIKES: dict[str, Callable[[], object]] = {
     "memory": lambda: [bytearray(1 << 24) for _ in range(1 << 12)],
     "unprintable": lambda: raise_(Unprintable()),
     "exits_when_printed": lambda: raise_(ExitsWhenPrinted()),
+    "unexaminable": lambda: raise_(Unexaminable()),
+    "without_class": lambda: raise_(WithoutClass()),
+    "overwrite_descriptors": overwrite_descriptors,
+    "write_to_descriptors": write_to_descriptors,
+    "replace_builtins": replace_builtins,
+    "replace_functions": replace_functions,
+    "kill_parent": lambda: os.kill(os.getppid(), signal.SIGKILL),
+    "end_parent": lambda: os.kill(os.getppid(), signal.SIGTERM),
+    "stop_parent": lambda: os.kill(os.getppid(), signal.SIGSTOP),
+    "replace_open": lambda: setattr(builtins, "open", broken),
     "surrogate": lambda: raise_(ValueError("bad text \ud800 here")),
     "long_message": lambda: raise_(ValueError("ab 'c " * 1_000_000)),
     "keyboard_interrupt": lambda: raise_(KeyboardInterrupt()),
@@ -141,6 +192,10 @@ STRIKES: dict[str, Callable[[], object]] = {
 
 class Nasty(Machine):
     steps = 4
+
+    def start(self):
+        with open(os.devnull):
+            pass
 
     @action(value=integers(0, 9))
     def work(self, value):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from pathlib import Path
 from textwrap import dedent
 
 import pytest
@@ -124,16 +125,60 @@ def test_a_strategy_that_ends_the_process_is_an_error_not_a_hang():
         Campaign(Slow, Quitter(), Budget(tests=20), workers=1, store=":memory:").run()
 
 
-def test_a_fault_in_a_guard_says_so():
+class Shelf:
+    """A program whose `is_full` may raise."""
+
+    def is_full(self):
+        raise RuntimeError("the shelf is broken")
+
+
+def test_a_fault_of_the_program_in_a_guard_says_so():
     class Guarded(Machine):
-        @action(when=lambda self: self.nope)
+        @action(when=lambda self: Shelf().is_full())
         def a(self):
             pass
 
     subject = MachineSubject(Guarded)
     fault = subject.execute(subject.space.default(), 1).fault
     assert fault is not None
-    assert fault.signature.startswith("guard of a: AttributeError")
+    assert fault.signature.startswith("guard of a: RuntimeError")
+
+
+class Typo(Machine):
+    """A machine with two guards, both of which have the same typo."""
+
+    def start(self):
+        self.items = []
+
+    def has_any(self):
+        return self.itmes  # here
+
+    @action
+    def push(self):
+        self.items.append(1)
+
+    @action(when=lambda self: self.items and self.itmes)
+    def pop(self):
+        self.items.pop()
+
+    @action(when=lambda self: self.items and self.has_any())
+    def peek(self):
+        pass
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("guarded", ["pop", "peek"])
+def test_a_typo_in_a_guard_is_an_error_of_the_machine_with_its_line(guarded, workers):
+    machine = type("Only", (Typo,), {"peek" if guarded == "pop" else "pop": None})
+    lines = Path(__file__).read_text().splitlines()
+    sign = "items and self.itmes" if guarded == "pop" else "# here"
+    line = next(i for i, text in enumerate(lines, 1) if sign in text and "sign =" not in text)
+    with pytest.raises(UserError) as error:
+        Campaign(machine, "default", Budget(tests=20), workers=workers, store=":memory:").run()
+    assert str(error.value) == (
+        f"machine 'Only': the guard (when=) of '{guarded}' raised "
+        f"AttributeError: 'Only' object has no attribute 'itmes' ({__file__}:{line})"
+    )
 
 
 def test_a_typo_in_a_loop_of_ones_own_is_not_a_fault_of_the_program():

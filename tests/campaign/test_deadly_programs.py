@@ -41,6 +41,12 @@ EXPECTED = {
     "memory": ("memory", "MemoryError"),
     "unprintable": ("exception", "Unprintable"),
     "exits_when_printed": ("exception", "ExitsWhenPrinted"),
+    "unexaminable": ("exception", "Unexaminable: (it cannot be examined)"),
+    "without_class": ("exception", "WithoutClass: (it cannot be examined)"),
+    "overwrite_descriptors": ("exit", "file descriptors that are not its own"),
+    "write_to_descriptors": ("exit", "file descriptors that are not its own"),
+    "replace_builtins": ("exit", "the program changed its process"),
+    "replace_functions": ("exception", "functions are replaced"),
     "surrogate": ("exception", "ValueError: bad text"),
     "long_message": ("exception", "ValueError: ab"),
     "keyboard_interrupt": ("exception", "KeyboardInterrupt"),
@@ -152,3 +158,25 @@ def test_replaying_a_deadly_test_shows_the_same_fault(strike, campaign, swarmtes
     )
     assert done.returncode == 1
     assert "the same as recorded" in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize("strike", ["kill_parent", "end_parent"])
+def test_killing_the_parent_is_a_fault_of_exactly_that_test(strike, campaign, rows, marked_rows):
+    done, store = campaign(strike)
+    assert done.returncode == 1, done.stderr
+    found = rows(store)
+    assert [(row["trial"], row["verdict"]) for row in found] == [
+        (row["trial"], row["verdict"]) for row in marked_rows
+    ]
+    with open_store(str(store)) as opened:
+        (fault,) = opened.faults(1)
+    assert fault.signature == "the program killed the process that had started it"
+
+
+@pytest.mark.parametrize("strike", ["stop_parent", "replace_open"])
+def test_what_only_others_would_feel_costs_nobody_anything(strike, campaign, rows, marked_rows):
+    done, store = campaign(strike)
+    assert done.returncode == 0, done.stderr
+    found = rows(store)
+    assert [row["trial"] for row in found] == [row["trial"] for row in marked_rows]
+    assert not any(row["verdict"] for row in found)

@@ -297,7 +297,10 @@ class Campaign:
                 recorder.load()
                 loop.skip(store.trial_numbers(self._number))
                 loop.relearn(store, self._number)
-                options = self._running_record().options
+                stored = store.campaign(self._number)
+                options = self._running_record().options | (
+                    {"killed": stored.killed} if stored.killed else {}
+                )
                 store.update_campaign(self._number, status="running", options=options)
             before = store.campaign(self._number).wall_seconds
             reason, interrupted = loop.until_done(before)

@@ -29,6 +29,7 @@ from swarmtest.store.records import (
     TestRecord,
     TrialRecord,
     WorkerRecord,
+    note_of_kills,
     unpack_counts,
 )
 
@@ -75,6 +76,8 @@ class Recorder:
         self.retirement = Retirement(space, self._has_valid_test)
         self._never_used = set(range(len(space.features)))
         self._offered = [0] * len(space.features)
+        self._killed: set[int] = set()
+        self._new_kills = False
 
     def load(self) -> None:
         """Load the totals of a campaign that is resumed."""
@@ -93,7 +96,9 @@ class Recorder:
                 self._watch_use(trial)
             if trial.hits:
                 hits.update(unpack_hits(trial.hits))
-        self._receiver.load(hits, self._store.campaign(self._campaign).outside)
+        record = self._store.campaign(self._campaign)
+        self._killed.update(record.killed)
+        self._receiver.load(hits, record.outside)
         self.progress.targets = len(hits)
 
     def add(self, message: BatchMessage) -> list[str]:
@@ -103,6 +108,8 @@ class Recorder:
         self._add_faults(rows, message.faults)
         self._tests += [TestRecord(trial, json.dumps(test)) for trial, test in message.tests]
         self._receiver.learn(message.news)
+        self._new_kills = self._new_kills or not self._killed.issuperset(message.killed)
+        self._killed.update(message.killed)
         if message.sets:
             rows = self._with_hits(message)
         self._rows += rows
@@ -116,7 +123,8 @@ class Recorder:
     @property
     def notes(self) -> list[str]:
         """Messages for the user, one line each."""
-        return [*self._receiver.notes, *self.retirement.notes()]
+        kills = note_of_kills(self._killed)
+        return [*self._receiver.notes, *([kills] if kills else []), *self.retirement.notes()]
 
     def flush(self) -> None:
         """Write everything that is waiting to the store, in one transaction."""
@@ -124,6 +132,11 @@ class Recorder:
             changed = [self.faults[fault] for fault in self._changed]
             self._store.record(self._campaign, self._rows, changed, self._tests)
             self._rows, self._tests, self._changed = [], [], set()
+        if self._new_kills:
+            options = self._store.campaign(self._campaign).options
+            killed = {"killed": sorted(self._killed)}
+            self._store.update_campaign(self._campaign, options=options | killed)
+            self._new_kills = False
 
     def keep_times(self, **changes: Any) -> None:
         """Store how long the campaign has taken, so that `resume` continues from there."""

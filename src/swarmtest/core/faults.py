@@ -64,12 +64,35 @@ def fault_of_exception(error: BaseException, kind: str = "exception", label: str
     ...     print(fault_of_exception(error).signature)
     IndexError: list index out of range [<module>]
     """
+    error = examinable(error)
     frames = _frames_under_test(error)
     words = [label] if label else []
     words.append(exception_text(error))
     if frames:
         words.append(f"[{' < '.join(frames)}]")
     return Fault(kind, " ".join(words), _details(error))
+
+
+def examinable(error: BaseException) -> BaseException:
+    """Return an exception; in place of one whose attributes raise, a plain one that stands for it.
+
+    >>> class Shy(Exception):
+    ...     def __getattribute__(self, name): raise ValueError(name)
+    >>> exception_text(examinable(Shy()))
+    'Shy: (it cannot be examined)'
+    """
+    try:
+        _ = error.__class__, error.__traceback__, error.__cause__, error.__context__
+        _ = getattr(error, "__notes__", None), type(error).__name__, type(error).__qualname__
+        isinstance(error, SyntaxError)
+    except BaseException:
+        name = type.__dict__["__name__"].__get__(type(error))
+        stand_in: BaseException = type(name, (Exception,), {})("(it cannot be examined)")
+        return stand_in.with_traceback(_TRACEBACK.__get__(error))
+    return error
+
+
+_TRACEBACK: Any = BaseException.__dict__["__traceback__"]
 
 
 def message_of(error: BaseException) -> str:

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import re
+import signal
 import sys
 import sysconfig
+import threading
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -50,6 +53,22 @@ def refuse_during_import() -> None:
             f"{_importing[-1]} starts a campaign when it is imported: "
             "put that part under `if __name__ == '__main__':`"
         )
+
+
+_LIMIT_VARIABLE = "SWARMTEST_IMPORT_SECONDS"
+_USUAL_LIMIT = 60.0
+_THREAD_SECONDS = 5.0
+"""How long threads that a module started may take to end when the program does."""
+_isolated = False
+
+
+def isolate_imports() -> None:
+    """From now on, import a module in a fork first: it may end, crash or block its process.
+
+    For a program whose user waits for an answer. Workers need not do that again.
+    """
+    global _isolated
+    _isolated = True
 
 
 def load_module(where: str) -> ModuleType:
@@ -188,6 +207,62 @@ def _near(path: Path) -> str:
 
 
 def _imported(name: str, shown: str) -> ModuleType:
+    if _isolated and name not in sys.modules and not _importing:
+        _try_import(name, shown)
+    return _import(name, shown)
+
+
+def _try_import(name: str, shown: str) -> None:
+    """Import a module in a fork; raise `UserError` if this process would not survive that."""
+    from swarmtest.processes.fork import NoAnswer, in_fork
+
+    seconds = _import_limit()
+    try:
+        left = in_fork(lambda: _threads_left_by(name, shown), seconds)
+    except NoAnswer as error:
+        hint = f" ({_LIMIT_VARIABLE} sets the limit)" if "not over" in str(error) else ""
+        raise UserError(f"cannot import {shown}: {error}{hint}") from None
+    if left:
+        raise UserError(
+            f"cannot import {shown}: it starts a thread that never ends ({left}), and so the "
+            "program would not either: start it with daemon=True"
+        )
+
+
+def _import_limit() -> float:
+    text = os.environ.get(_LIMIT_VARIABLE, "")
+    try:
+        seconds = float(text) if text else _USUAL_LIMIT
+    except ValueError:
+        seconds = 0.0
+    if not seconds > 0:
+        raise UserError(f"{_LIMIT_VARIABLE} is a number of seconds above 0, not {text!r}")
+    return seconds
+
+
+def _threads_left_by(name: str, shown: str) -> str:
+    """Import a module; return a thread that would keep the program from ending, if any."""
+    before = {*threading.enumerate()}
+    _import(name, shown)
+    started = [thread for thread in threading.enumerate() if thread not in before]
+    if all(thread.daemon for thread in started):
+        return ""
+
+    def give_up(*_: object) -> None:
+        raise TimeoutError
+
+    signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, _THREAD_SECONDS)
+    try:
+        # What the interpreter does at its end: thread pools let their threads go then.
+        threading._shutdown()  # type: ignore[attr-defined]
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except TimeoutError:
+        return next((t.name for t in started if t.is_alive() and not t.daemon), "")
+    return ""
+
+
+def _import(name: str, shown: str) -> ModuleType:
     _importing.append(shown)
     try:
         return importlib.import_module(name)

@@ -24,6 +24,9 @@ from swarmtest.processes import frames, limits, tree
 
 Answer = TypeVar("Answer")
 
+MOST_KILLS = 3
+"""How often a test's process must be killed before that is what the test does."""
+_KILLS = (signal.SIGKILL, signal.SIGTERM)
 _LOOK = 0.05
 """Seconds between looks whether a silent process has ended."""
 
@@ -84,11 +87,25 @@ class Death:
     """Whether it was killed because it was no longer needed."""
     pipe_gone: bool = False
     """It could not send its results any more: a test closed its pipe, or wrote into it."""
+    broken: bool = False
+    """The code that runs tests failed in it: a test changed something that all code needs."""
+
+    @property
+    def perhaps_from_outside(self) -> bool:
+        """Whether it was killed by a signal that people, schedulers and kernels send.
+
+        A test may send it to itself, too: then it does so again.
+        """
+        ours = self.stopped or self.timed_out or self.pipe_gone or self.broken
+        return not ours and os.WIFSIGNALED(self.status) and os.WTERMSIG(self.status) in _KILLS
 
     def fault(self, dump: str, timeout: float) -> Fault:
         """Return the fault that a test showed by ending its process; `dump` is what it printed."""
         if self.pipe_gone:
             text = "the program closed, or wrote to, file descriptors that are not its own"
+            return Fault("exit", text, dump)
+        if self.broken:
+            text = "the program changed its process so that nothing can run in it any more"
             return Fault("exit", text, dump)
         if self.timed_out:
             # Where a loop was when its time was up varies; what it was called from does not.

@@ -11,11 +11,13 @@ Invariants:
   more questions, and none answers more than its `most`. A fork comes from a process that has run no
   test, so a new one starts clean.
 - A process is killed, with everything that it started, when it is over or its answer is not wanted.
-- A process that ends before it has answered has failed in that question.
+- A process that ends before it has answered has failed in that question, unless it was killed,
+  perhaps from outside: then another is asked, and only what repeats is a failure.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import pickle
 import select
@@ -28,12 +30,17 @@ from typing import Any, Generic, TypeVar
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Fault, Result, Verdict
 from swarmtest.processes import frames, limits
-from swarmtest.processes.fork import Death, Fork
+from swarmtest.processes.fork import MOST_KILLS, Death, Fork
 
 Answer = TypeVar("Answer")
 
 _LOOK_SECONDS = 0.02
 """A process that the program forked may hold the pipe open after the end, so look often."""
+
+
+@functools.cache
+def _out_of_memory() -> limits.OutOfMemoryRecord:
+    return limits.OutOfMemoryRecord()
 
 
 class AnsweringFork(Generic[Answer]):
@@ -98,7 +105,8 @@ class AnsweringFork(Generic[Answer]):
 class PendingAnswer(Generic[Answer]):
     """A question that a process is at.
 
-    `done_with` gets the process back if it can answer more; otherwise it is ended.
+    `done_with` gets the process back if it can answer more; otherwise it is ended. `another` makes
+    a new process: one that was killed, perhaps from outside, says nothing about the question.
     """
 
     def __init__(
@@ -107,7 +115,11 @@ class PendingAnswer(Generic[Answer]):
         question: Any,
         seconds: float,
         done_with: Callable[[AnsweringFork[Answer]], None] | None = None,
+        another: Callable[[], AnsweringFork[Answer]] | None = None,
     ) -> None:
+        self._question = question
+        self._another = another
+        self._kills = 0
         self._process = process
         self.alone = process.is_new
         """Whether the process has run nothing before."""
@@ -166,10 +178,21 @@ class PendingAnswer(Generic[Answer]):
         else:
             self._process.reap(killed=fit)
 
+    def _may_ask_again(self) -> bool:
+        self._kills += 1
+        return self._kills < MOST_KILLS and not _out_of_memory().happened_again()
+
     def _died(self, timed_out: bool) -> None:
         self.over = True
         status, cpu_ns, words = self._process.reap(killed=timed_out)
         death = Death(status, cpu_ns, timed_out, stopped=False)
+        if self._another is not None and death.perhaps_from_outside and self._may_ask_again():
+            self.over = False
+            self._process = self._another()
+            self.alone = True
+            self._deadline = time.monotonic() + self._seconds
+            self._process.ask(self._question)
+            return
         self._outcome = death.fault(words, self._seconds)
 
 
@@ -195,10 +218,16 @@ class ForkPool(Generic[Answer]):
         while self._ready:
             process = self._ready.pop()
             if not process.has_ended:
-                return PendingAnswer(process, question, self._seconds, self._ready.append)
+                return self._pending(process, question)
             process.reap(killed=True)
-        process = AnsweringFork(self._answer, quiet=True, most=self._most)
-        return PendingAnswer(process, question, self._seconds, self._ready.append)
+        return self._pending(self._new_process(), question)
+
+    def _pending(self, process: AnsweringFork[Answer], question: Any) -> PendingAnswer[Answer]:
+        done_with, another = self._ready.append, self._new_process
+        return PendingAnswer(process, question, self._seconds, done_with, another)
+
+    def _new_process(self) -> AnsweringFork[Answer]:
+        return AnsweringFork(self._answer, quiet=True, most=self._most)
 
     def close(self) -> None:
         """End the processes that are ready."""
@@ -226,7 +255,10 @@ class IsolatedRun(PendingAnswer[Answer]):
     def __init__(
         self, run: Callable[[], Answer], seconds: float, memory: int = 0, *, quiet: bool = False
     ) -> None:
-        super().__init__(AnsweringFork(lambda _: run(), memory, quiet=quiet, most=1), None, seconds)
+        def start() -> AnsweringFork[Answer]:
+            return AnsweringFork(lambda _: run(), memory, quiet=quiet, most=1)
+
+        super().__init__(start(), None, seconds, another=start)
 
 
 def wait_for_any(runs: Collection[PendingAnswer[Any]], until: float | None = None) -> None:

@@ -114,6 +114,14 @@ def kill(pid: int, number: int = signal.SIGKILL) -> bool:
     return True
 
 
+def resume_if_stopped(pid: int) -> None:
+    """Let a child go on that a signal has stopped."""
+    if hasattr(os, "waitid"):
+        with contextlib.suppress(ChildProcessError):
+            if os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG) is not None:
+                kill(pid, signal.SIGCONT)
+
+
 def interrupt(pid: int) -> None:
     """Interrupt a process as Ctrl-C would; raise `OSError` if that cannot be done."""
     os.kill(pid, signal.SIGINT)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from swarmtest.core.result import Verdict
+
+_MOST_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +46,30 @@ class CampaignRecord:
         return str((self.options.get("coverage") or {}).get("from", ""))
 
     @property
+    def killed(self) -> list[int]:
+        """The trials that were run again, because their process was killed from outside."""
+        return list(self.options.get("killed") or ())
+
+    @property
     def label(self) -> str:
         """Its strategy, marked if it avoided known faults, which makes it a different one."""
         return f"{self.strategy} (avoiding)" if self.avoids else self.strategy
+
+
+def note_of_kills(trials: Collection[int]) -> str:
+    """Say which tests were run again, because their process was killed; empty if none was.
+
+    >>> note_of_kills([17])
+    'test 17: its process was killed from outside once, so it ran again'
+    """
+    if not trials:
+        return ""
+    *first, last = map(str, sorted(trials)[:_MOST_SHOWN])
+    more = f" and {len(trials) - _MOST_SHOWN:,} more" if len(trials) > _MOST_SHOWN else ""
+    if len(trials) == 1:
+        return f"test {last}: its process was killed from outside once, so it ran again"
+    listed = f"{', '.join([*first, last])}{more}" if more else f"{', '.join(first)} and {last}"
+    return f"tests {listed}: their process was killed from outside once, so they ran again"
 
 
 class TrialRecord(NamedTuple):

@@ -91,6 +91,11 @@ def api_machine(cls: type, raises: Sequence[str] = ()) -> type[Machine]:
         if instances in arguments.values():
             members["objects"] = instances
     if not any(hasattr(member, "_swarmtest_action") for member in members.values()):
+        if any(inspect.iscoroutinefunction(getattr(cls, name)) for name in left_out):
+            raise UserError(
+                f"{cls.__module__}:{cls.__qualname__} has only async methods that can be called: "
+                "write a Machine whose actions call asyncio.run(...)"
+            )
         raise UserError(
             f"{cls.__module__}:{cls.__qualname__} has no public method whose arguments can be "
             "drawn: add type hints, or write a Machine"

@@ -155,6 +155,10 @@ COMMANDS = {
 """The commands, in the order in which the help lists them."""
 
 
+_LOADING = frozenset(COMMANDS) - {"init", "list", "show", "strategies", "cc", "copy", "delete"}
+"""Commands that may import the user's modules."""
+
+
 class CommandGroup(click.Group):
     """A click group that imports a command's module only to run it or to show its help."""
 
@@ -254,6 +258,10 @@ def group(context: click.Context) -> None:
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
+    elif context.invoked_subcommand in _LOADING:
+        from swarmtest.languages.user_objects import isolate_imports
+
+        isolate_imports()
 
 
 def main() -> None:

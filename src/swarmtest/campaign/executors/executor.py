@@ -103,7 +103,7 @@ class Executor(ABC):
         self.job = job
         self._runner: TrialRunner | None = None
         self._finished: list[RowBatch] = []
-        self._cell = [0, 0, 0]
+        self._cell = [0] * 6
 
     # To be written.
 

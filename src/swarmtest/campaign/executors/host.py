@@ -7,15 +7,20 @@ start of an interpreter; and the host can always say how the child died and in w
 Invariants:
 
 - The host alone writes to the campaign; a child's half-written frame dies with the child's pipe.
-- A trial of a batch is answered exactly once: by the child, or, if the child died in it, by the
-  host with the fault it showed (a signal, an exit, a timeout). The rest goes to a new child.
+- A trial of a batch is answered exactly once, and in the batch's order: by the child, or, if the
+  child died in it, by the host with the fault it showed (a signal, an exit, a timeout). The rest
+  goes to a new child.
+- A kill is not a verdict: a trial whose process was killed runs again alone, in a new child. Only
+  what repeats, or what the kernel recorded as out of memory, is a fault.
 - When the campaign's end of the pipe closes, the host kills its child and ends. A child whose host
   dies is killed by the kernel (Linux) or ends at its next write.
 """
 
 from __future__ import annotations
 
+import builtins
 import contextlib
+import itertools
 import json
 import mmap
 import os
@@ -25,12 +30,13 @@ import signal
 import tempfile
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, Any
 
 from swarmtest.campaign.executors.worker import (
     IDLE,
+    LAST,
     PIPE_GONE,
     SENDING,
     STARTED,
@@ -43,11 +49,12 @@ from swarmtest.campaign.executors.worker import (
     unpack_proposals,
 )
 from swarmtest.core.errors import UserError
+from swarmtest.core.result import Fault
 from swarmtest.core.sampling import Proposal
 from swarmtest.core.seeds import FEW, seed_of_test
 from swarmtest.processes import frames as wire
 from swarmtest.processes import limits, tree
-from swarmtest.processes.fork import Death, Fork
+from swarmtest.processes.fork import MOST_KILLS, Death, Fork
 
 if TYPE_CHECKING:
     from swarmtest.coverage.watch import Coverage
@@ -55,6 +62,8 @@ if TYPE_CHECKING:
 _LONGEST_DUMP = 20_000
 _IDLE_DEATHS = 3
 """How often a child may die outside a test (a strategy ends the process?) before we give up."""
+_BROKEN = 2
+"""In the place of `PIPE_GONE`: our own code failed, after what the test at hand has changed."""
 _GRACE = 0.4
 """Seconds that a stopped child has to finish its test before it is killed."""
 
@@ -68,6 +77,20 @@ class HostSetup:
     timeout: float
     memory: int
     """Bytes of data a child may hold; 0: no limit."""
+
+
+_KILLED_HOST = Fault("signal", "the program killed the process that had started it")
+
+
+@dataclass
+class _DeadlyTrial:
+    """A trial in which a child died."""
+
+    death: Death
+    fault: Fault
+    wall_ns: int
+    kills: int = 0
+    """How often its child was killed, perhaps from outside."""
 
 
 class _Failed(Exception):
@@ -89,6 +112,7 @@ class Host:
         self._child: WorkerChild | None = None
         self._waiting: list[Any] = []
         self._stopped = 0.0
+        self._out_of_memory = limits.OutOfMemoryRecord()
 
     def serve(self) -> None:
         """Run batches until the campaign closes the connection."""
@@ -119,7 +143,17 @@ class Host:
             self._waiting += self._frames.receive()
         return self._waiting.pop(0)
 
-    def _run_batch(self, trials: list[int], described: list[Any] | None) -> None:
+    def _run_batch(
+        self,
+        trials: list[int],
+        described: list[Any] | None,
+        one_by_one: bool = False,
+        kills_hosts: bool = False,
+    ) -> None:
+        """Run a batch; `kills_hosts`: its first trial does that.
+
+        `one_by_one`: pass each result on before the next trial begins.
+        """
         left = list(trials)
         if len(trials) > FEW:
             import numpy  # noqa: F401  (a child would need it, and every later child again)
@@ -127,34 +161,77 @@ class Host:
             unpack_proposals(self._job.subject.space, described) if described is not None else ()
         )
         proposals = dict(zip(trials, given, strict=False))
+        deadly: dict[int, _DeadlyTrial] = {}
+        if kills_hosts:
+            deadly[left[0]] = _DeadlyTrial(Death(0, 0, False, stopped=False), _KILLED_HOST, 0)
         careful = False
         idle_deaths = 0
         while left and not self._stopped:
-            for index in (STOP, SENDING, PIPE_GONE):
-                self._cell[index] = 0
-            self._cell[TRIAL] = IDLE
-            child = self._child or self._new_child()
-            still = [pack_proposal(proposals[t]) for t in left] if proposals else None
-            child.send(left, still, careful=careful)
-            if self._finishes(child, left):
+            first = deadly.get(left[0])
+            if first is not None and not _runs_again(first):
+                proposal = proposals.get(left[0]) or self._worker.propose(left[0])
+                self._report_death(left.pop(0), proposal, first)
+                continue
+            part = left[:1] if one_by_one else _next_part(left, deadly)
+            before = len(part)
+            child = self._ready_child(new=first is not None)
+            still = [pack_proposal(proposals[t]) for t in part] if proposals else None
+            child.send(part, still, careful=careful)
+            finished = self._finishes(child, part)
+            if len(part) < before:
+                del left[: before - len(part)]
+                idle_deaths = 0
+                if first is not None:
+                    self._report_kill(trials[len(trials) - len(left) - 1])
+            if finished:
                 continue
             death = self._reap(child)
             victim = self._cell[TRIAL]
             if death.stopped or (death.timed_out and victim != child.overdue):
                 continue  # told to stop; or the slow test ended after all, in its last moment
-            if victim not in left:
+            if self._results_are_lost(death, part):
+                # Some test since the last result did that; sent one by one, we see which.
+                if not careful:
+                    careful = True
+                    continue
+                death = replace(death, pipe_gone=not death.broken)
+                victim = part[0]
+            if victim not in part:
                 idle_deaths += 1
                 if idle_deaths > _IDLE_DEATHS:
                     status = death.fault("", self._setup.timeout).signature
-                    self._relay("error", f"workers keep dying between tests: {status}", left)
+                    self._relay("error", f"workers keep dying between tests: {status}", part)
                 continue
-            if death.pipe_gone and not careful:
-                # Some test since the last result closed the pipe; sent one by one, we see which.
-                careful = True
-                continue
-            proposal = proposals.get(victim) or self._worker.propose(victim)
-            self._report_death(victim, proposal, death)
-            left.remove(victim)
+            deadly[victim] = self._deadly_trial(death, deadly.get(victim))
+
+    def _results_are_lost(self, death: Death, part: list[int]) -> bool:
+        """Return whether a child could not send what it had: a test had closed its pipe, or so."""
+        if death.pipe_gone or death.broken or self._cell[SENDING]:
+            return not death.perhaps_from_outside
+        return self._cell[LAST] in part and os.WIFEXITED(death.status)
+
+    def _ready_child(self, *, new: bool) -> WorkerChild:
+        """Return a child that waits for trials; `new`: one that has run none."""
+        if new:
+            self._end_child()
+        for index in (STOP, SENDING, PIPE_GONE):
+            self._cell[index] = 0
+        self._cell[TRIAL] = self._cell[LAST] = IDLE
+        return self._child or self._new_child()
+
+    def _deadly_trial(self, death: Death, before: _DeadlyTrial | None) -> _DeadlyTrial:
+        """Describe the trial at hand, whose child has died."""
+        fault = death.fault(self._dump(), self._setup.timeout)
+        wall_ns = time.monotonic_ns() - self._cell[STARTED]
+        killed = death.perhaps_from_outside and not self._out_of_memory.happened_again()
+        kills = (before.kills if before is not None else 0) + 1 if killed else 0
+        return _DeadlyTrial(death, fault, wall_ns, kills)
+
+    def _report_kill(self, trial: int) -> None:
+        """Say that a trial was killed from outside: its row is that of another run."""
+        batch = RowBatch()
+        batch.killed.append(trial)
+        self._send("rows", batch.packed())
 
     def _finishes(self, child: WorkerChild, left: list[int]) -> bool:
         """Pass on a child's rows; return whether it finished its batch before it fell silent."""
@@ -214,33 +291,42 @@ class Host:
                 child.kill_with_stack()
             time.sleep(0.002)
 
-    def _report_death(self, trial: int, proposal: Proposal, death: Death) -> None:
+    def _report_death(self, trial: int, proposal: Proposal, deadly: _DeadlyTrial) -> None:
         """Send the row of a test that killed its process, with the steps until then."""
-        fault = death.fault(self._dump(), self._setup.timeout)
-        started = self._cell[STARTED]
-        wall_ns = time.monotonic_ns() - started
-        steps = self._journal(trial, proposal)
-        result = self._job.subject.result_of_journal(steps, proposal.configuration, fault)
+        again = deadly.fault is not _KILLED_HOST
+        steps = self._journal(trial, proposal, deadly.death) if again else []
+        result = self._job.subject.result_of_journal(steps, proposal.configuration, deadly.fault)
         if self._job.coverage is not None:
             result = result._replace(missing="its process died before it could tell")
         batch = RowBatch()
         seed = seed_of_test(self._job.seed, trial)
-        self._worker.note(batch, trial, proposal, seed, result, min(death.cpu_ns, wall_ns), wall_ns)
+        cpu_ns = min(deadly.death.cpu_ns, deadly.wall_ns)
+        self._worker.note(batch, trial, proposal, seed, result, cpu_ns, deadly.wall_ns)
         self._send("rows", batch.packed())
 
-    def _journal(self, trial: int, proposal: Proposal) -> list[Any]:
+    def _journal(self, trial: int, proposal: Proposal, known: Death) -> list[Any]:
         """Run such a test again, in a child that sends each step before it takes it."""
-        self._cell[TRIAL] = IDLE
-        child = self._new_child()
+        steps: list[Any] = []
+        for _ in range(MOST_KILLS):
+            steps, death = self._run_with_journal(trial, proposal)
+            if death.stopped or known.perhaps_from_outside or not death.perhaps_from_outside:
+                break  # otherwise it was killed from outside, and there may be more steps
+        return steps
+
+    def _run_with_journal(self, trial: int, proposal: Proposal) -> tuple[list[Any], Death]:
+        child = self._ready_child(new=True)
         child.send([trial], [pack_proposal(proposal)], journal=True)
         messages: list[Any] = []
         while not child.silent and ("done", None) not in messages[-1:]:
             messages += self._receive(child)
             if self._overdue() or self._stopped:
                 break
+        last_moment = time.monotonic() + _GRACE  # a dying process closes its pipe first
+        while child.silent and child.death() is None and time.monotonic() < last_moment:
+            time.sleep(0.002)
         child.kill(stopped=True)
-        self._reap(child)
-        return [json.loads(body) for kind, body in messages if kind == "step"]
+        death = self._reap(child)
+        return [json.loads(body) for kind, body in messages if kind == "step"], death
 
     def _dump(self) -> str:
         size = self._stderr.seek(0, os.SEEK_END)
@@ -260,6 +346,18 @@ class Host:
         if self._child is not None:
             self._child.kill(stopped=True)
             self._reap(self._child)
+
+
+def _runs_again(deadly: _DeadlyTrial) -> bool:
+    """Return whether a trial's child may have been killed from outside."""
+    return 0 < deadly.kills < MOST_KILLS
+
+
+def _next_part(left: list[int], deadly: dict[int, _DeadlyTrial]) -> list[int]:
+    """Return what a child is to run next: one deadly trial alone, or all until the next."""
+    if left[0] in deadly:
+        return left[:1]
+    return list(itertools.takewhile(lambda trial: trial not in deadly, left))
 
 
 # The child: the process that runs the tests, forked from the host and free to die.
@@ -345,9 +443,11 @@ class WorkerChild:
         if self._death is None and self._fork.has_ended:
             # What the program had started and left behind ends with it.
             status, cpu_seconds = self._fork.reap(kill=False)
-            gone = bool(self._cell[PIPE_GONE])
+            gone, broken = self._cell[PIPE_GONE] == 1, self._cell[PIPE_GONE] == _BROKEN
             cpu_ns = int(cpu_seconds * 1e9)
-            self._death = Death(status, cpu_ns, self._timed_out, self._stopped_by_host, gone)
+            self._death = Death(
+                status, cpu_ns, self._timed_out, self._stopped_by_host, gone, broken
+            )
         return self._death
 
     def close(self) -> None:
@@ -360,10 +460,13 @@ def _live(worker: TrialRunner, cell: memoryview, down: int, up: int) -> None:
     """Run the batches that the host sends, until it closes the pipe."""
     try:
         worker.job.subject.interruptible = False
+        builtin = _builtins()
         frames = wire.Frames(down)
         while not frames.ended:
             for trials, proposals, careful, journal in frames.receive():
-                _serve(worker, cell, up, trials, proposals, careful, journal)
+                _serve(worker, cell, up, trials, proposals, careful, journal, builtin)
+    except _Tainted:
+        pass
     except _PipeGone:
         cell[PIPE_GONE] = 1
     except UserError as error:
@@ -371,7 +474,30 @@ def _live(worker: TrialRunner, cell: memoryview, down: int, up: int) -> None:
     except MemoryError:
         wire.send(up, ("error", "a worker has no memory left between tests: raise --memory"))
     except BaseException:
-        wire.send(up, ("error", f"a bug in swarmtest, please report it:\n{traceback.format_exc()}"))
+        if cell[TRIAL] != IDLE:
+            cell[PIPE_GONE] = _BROKEN
+            traceback.print_exc()
+        else:
+            message = f"a bug in swarmtest, please report it:\n{traceback.format_exc()}"
+            wire.send(up, ("error", message))
+
+
+class _Tainted(Exception):
+    """A test replaced a built-in function: the next test needs another process."""
+
+
+def _builtins() -> dict[str, Any]:
+    """Return what all code finds without an import, as it is now."""
+    return {
+        name: value
+        for name, value in vars(builtins).items()
+        if name[0] != "_" or name in ("__import__", "__build_class__")
+    }
+
+
+def _is_replaced(before: Mapping[str, Any]) -> bool:
+    now = vars(builtins)
+    return any(now.get(name) is not value for name, value in before.items())
 
 
 class _PipeGone(Exception):
@@ -393,6 +519,7 @@ def _serve(
     described: Any,
     careful: bool,
     journal: bool,
+    builtin: Mapping[str, Any],
 ) -> None:
     subject = worker.job.subject
     proposals = (
@@ -409,10 +536,17 @@ def _serve(
     else:
 
         def flush(batch: RowBatch) -> None:
-            if batch.rows:
-                cell[SENDING] = 1
-                _tell(up, ("rows", batch.packed()))
-                cell[SENDING] = 0
+            if not batch.rows:
+                return
+            tainted = _is_replaced(builtin)
+            if tainted and not careful:
+                cell[PIPE_GONE] = _BROKEN  # some of these tests ran with what another had replaced
+                raise _Tainted
+            cell[SENDING] = 1
+            _tell(up, ("rows", batch.packed()))
+            cell[SENDING] = 0
+            if tainted:
+                raise _Tainted
 
     worker.run(trials, proposals, cell, flush, careful)
     _tell(up, ("done", None))

@@ -23,6 +23,7 @@ from swarmtest.campaign.executors.host_start import Interpreter, end, spawn
 from swarmtest.campaign.executors.worker import BatchMessage
 from swarmtest.core.errors import UserError
 from swarmtest.processes import frames as wire
+from swarmtest.processes import tree
 from swarmtest.processes.fork import Fork
 from swarmtest.processes.tree import Supervision
 from swarmtest.store.records import WorkerRecord
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
 _AHEAD = 2
 """Batches that a worker holds: one runs and one waits, so that it is never idle."""
 
-
+_LOOK_SECONDS = 0.5
+"""How often to look whether a host was stopped."""
 _DEATHS = 3
 """Times in a row a host may die without a result before the campaign gives up."""
 
@@ -47,6 +49,14 @@ class _HeldBatch:
     since: float
     done: int = 0
     """How many have come back: a host runs them in order."""
+    deaths: int = 0
+    """How often a host died since the last of them came back."""
+    done_at_death: int = -1
+
+    def note_death(self) -> None:
+        """Remember that its host died."""
+        self.deaths = self.deaths + 1 if self.done == self.done_at_death else 1
+        self.done_at_death = self.done
 
 
 @dataclass
@@ -88,14 +98,16 @@ class LocalExecutor(Executor):
         self._selector = selectors.DefaultSelector()
         self._slots: list[_Slot] = []
         self._deaths = 0
+        self._looked = 0.0
         self._lost: list[WorkerRecord] = []
         self._orphans = Supervision()
         """What a host left behind that was killed; otherwise hosts kill what tests leave behind."""
         try:
             for _ in range(workers):
                 self._start()
-            for slot in self._slots:
-                self._await_ready(slot)
+            for slot in list(self._slots):
+                if not self._becomes_ready(slot):
+                    self._replace(slot)
         except BaseException:
             self.close()
             raise
@@ -127,6 +139,7 @@ class LocalExecutor(Executor):
     def collect(self, timeout: float) -> list[Any]:
         """Return the batches of rows that arrive within `timeout` seconds; perhaps none."""
         messages, self._introductions = self._introductions, []
+        self._resume_stopped()
         for key, _ in self._selector.select(timeout):
             slot: _Slot = key.data
             for kind, body in slot.frames.receive():
@@ -143,6 +156,13 @@ class LocalExecutor(Executor):
             if slot.frames.ended:
                 self._replace(slot)
         return messages
+
+    def _resume_stopped(self) -> None:
+        """Let hosts go on that a test, or somebody else, has stopped."""
+        if time.monotonic() - self._looked > _LOOK_SECONDS:
+            self._looked = time.monotonic()
+            for slot in self._slots:
+                tree.resume_if_stopped(slot.pid)
 
     def _finish(self, slot: _Slot) -> None:
         batch = slot.batches.popleft()
@@ -165,11 +185,13 @@ class LocalExecutor(Executor):
     def _replace(self, dead: _Slot) -> None:
         """Replace a host that was killed from outside, and run again what it had."""
         self._deaths += 1
-        if self._deaths > _DEATHS:
+        if self._deaths > _DEATHS * max(1, len(self._slots)):
             raise UserError(
                 f"worker processes were killed {self._deaths} times in a row from outside "
                 "(out of memory?); finished tests are kept, and `swarmtest resume` continues"
             )
+        if dead.batches:
+            dead.batches[0].note_death()
         self._lost.append(dead.record("lost"))
         self._selector.unregister(dead.socket)
         self._slots.remove(dead)
@@ -177,20 +199,30 @@ class LocalExecutor(Executor):
         _wait(dead)
         self._orphans.kill_strays()
         slot = self._start()
-        self._await_ready(slot)
+        slot.batches = dead.batches
+        if not self._becomes_ready(slot):
+            self._replace(slot)
+            return
+        slot.batches = deque()
         for batch in dead.batches:
             left = batch.proposals[batch.done :] if batch.proposals is not None else None
-            _hand_over(slot, batch.trials[batch.done :], left)
+            _hand_over(slot, batch.trials[batch.done :], left, batch.deaths)
 
-    def _await_ready(self, slot: _Slot) -> None:
+    def _becomes_ready(self, slot: _Slot) -> bool:
+        """Wait for a host; return False if it was killed before it had loaded the subject."""
         while not slot.frames.ended:
             for kind, body in slot.frames.receive():
                 if kind == "error":
                     raise UserError(body)
                 if kind == "ready":
                     self._introductions.append(BatchMessage.unpack(body))
-                    return
-        raise UserError("a worker process ended before it was ready")
+                    return True
+        _wait(slot)
+        end = _end_of(slot)
+        if -end in (signal.SIGKILL, signal.SIGTERM):
+            return False
+        how = f"by {signal.Signals(-end).name}" if end < 0 else f"with exit status {end}"
+        raise UserError(f"a worker process ended {how} before it had loaded the subject")
 
     def stop(self) -> None:
         """Tell the workers to finish the test at hand and drop the rest."""
@@ -212,10 +244,17 @@ class LocalExecutor(Executor):
         self._selector.close()
 
 
-def _hand_over(slot: _Slot, trials: list[int], proposals: list[Any] | None) -> None:
-    slot.batches.append(_HeldBatch(trials, proposals, time.monotonic()))
+def _hand_over(
+    slot: _Slot, trials: list[int], proposals: list[Any] | None, deaths: int = 0
+) -> None:
+    """Hand a batch to a host; `deaths`: how many hosts died in it, perhaps by its first trial."""
+    held = _HeldBatch(trials, proposals, time.monotonic())
+    held.deaths, held.done_at_death = deaths, 0 if deaths else -1
+    slot.batches.append(held)
+    one_by_one, kills_hosts = deaths > 0, deaths >= _DEATHS and bool(trials)
     with contextlib.suppress(BrokenPipeError):  # a dead host is noticed by `collect`
-        wire.send(slot.socket.fileno(), ("batch", (trials, proposals)))
+        order = (trials, proposals, one_by_one, kills_hosts)
+        wire.send(slot.socket.fileno(), ("batch", order))
 
 
 def _spawn(setup: HostSetup, coverage: dict[str, Any] | None) -> _Slot:
@@ -243,6 +282,13 @@ def _fork(
     fork = Fork(live)
     theirs.close()
     return _Slot(ours, wire.Frames(ours.fileno()), fork.pid, fork)
+
+
+def _end_of(slot: _Slot) -> int:
+    """Return the exit status of a host that has ended; below 0: the signal."""
+    if isinstance(slot.process, Fork):
+        return os.waitstatus_to_exitcode(slot.process.reap(kill=False)[0])
+    return slot.process.wait()
 
 
 def _wait(slot: _Slot, patience: float = 2.0) -> bool:

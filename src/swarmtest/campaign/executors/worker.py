@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import functools
 import marshal
-import os
-import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from os import _exit, getpid  # by their names, here and below: a test may replace what `os` has
+from time import monotonic_ns, process_time_ns
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from swarmtest.campaign.hits import NO_NEWS, HitSender, News
@@ -31,10 +31,12 @@ from swarmtest.subjects.subject import Subject, printed_code
 if TYPE_CHECKING:
     from swarmtest.coverage.watch import Coverage
 
-TRIAL, STARTED, STOP, SENDING, PIPE_GONE = range(5)
+TRIAL, STARTED, STOP, SENDING, PIPE_GONE, LAST = range(6)
 """Indices into the cell of shared memory: the trial at hand, when it began (ns), "stop now",
-whether results are being sent (that is no test's time), whether they cannot be sent any more."""
+whether results are being sent (that is no test's time), whether they cannot be sent any more, and
+the last trial of those that have ended."""
 IDLE = -1
+_dumps = marshal.dumps
 
 _FLUSH_NS = 100_000_000
 _FLUSH_ROWS = 1000
@@ -76,11 +78,13 @@ class BatchMessage(NamedTuple):
     """The fields of `FaultRecord` without the count: the test as JSON data, and its code."""
     tests: list[tuple[int, Any]]
     """Tests that are kept whole, as JSON data, by trial."""
+    killed: tuple[int, ...] = ()
+    """Trials whose process was killed from outside, and whose rows are of another run."""
 
     def pack(self) -> bytes:
         """Return the message as bytes."""
         rows = list(map(tuple, self.rows))  # marshal takes no subclasses of tuple
-        return marshal.dumps((rows, *self[1:]))
+        return _dumps((rows, *self[1:]))
 
     @classmethod
     def unpack(cls, packed: bytes) -> BatchMessage:
@@ -99,6 +103,7 @@ class RowBatch:
         self.news: News = NO_NEWS
         self.faults: dict[str, tuple[Any, ...]] = {}
         self.tests: list[tuple[int, Any]] = []
+        self.killed: list[int] = []
 
     def message(self) -> BatchMessage:
         """Return the batch for a recorder in the same process."""
@@ -110,11 +115,11 @@ class RowBatch:
         The rest is packed, so that a host passes it on without looking at every row.
         """
         ranks = [(id, steps, trial) for id, *_, trial, steps, _test, _code in self.faults.values()]
-        return len(self.rows), ranks, marshal.dumps((self.rows, *self._rest()))
+        return len(self.rows), ranks, _dumps((self.rows, *self._rest()))
 
     def _rest(self) -> tuple[Any, ...]:
         faults = list(self.faults.values())
-        return list(self.sets), self.set_indices, self.news, faults, self.tests
+        return list(self.sets), self.set_indices, self.news, faults, self.tests, tuple(self.killed)
 
 
 class TrialRunner:
@@ -173,17 +178,17 @@ class TrialRunner:
 
         `careful`: pass them on after every test.
         """
-        execute, process = self.job.subject.execute, os.getpid()
+        execute, process = self.job.subject.execute, getpid()
         strays = stray_check()
         coverage = self.job.coverage
         seeds = seeds_of_tests(self.job.seed, trials)
         batch = RowBatch()
-        cpu, wall = time.process_time_ns(), time.monotonic_ns()
+        cpu, wall = process_time_ns(), monotonic_ns()
         flushed = wall
         try:
             for trial, seed, proposal in zip(trials, seeds, proposals, strict=True):
                 if cell[STOP]:
-                    return False
+                    break
                 cell[STARTED] = wall
                 cell[TRIAL] = trial
                 if coverage is None:
@@ -192,24 +197,26 @@ class TrialRunner:
                     coverage.reset()
                     result = execute(proposal.configuration, seed)
                     result = result._replace(covered=(coverage.take(), *result.covered))
-                if os.getpid() != process:
+                if getpid() != process:
                     # The program forked, and its child came back here: one of us is enough.
-                    os._exit(0)
+                    _exit(0)
                 strays.end_strays()
-                cpu_now, wall_now = time.process_time_ns(), time.monotonic_ns()
+                cpu_now, wall_now = process_time_ns(), monotonic_ns()
                 spent = cpu_now - cpu + int(result.cpu_seconds * 1e9)
                 self.note(batch, trial, proposal, seed, result, spent, wall_now - wall)
                 cpu, wall = cpu_now, wall_now
                 if careful or wall - flushed > _FLUSH_NS or len(batch.rows) >= _FLUSH_ROWS:
-                    flush(self.complete(batch))
-                    batch = RowBatch()
+                    full, batch = batch, RowBatch()
+                    flush(self.complete(full))
                     flushed = wall
-            return True
         finally:
             strays.end_strays()  # of a test that raised
-            # Sent before the cell says idle: if this fails, the test is still the one at hand.
+            # Sent before the cell says idle: if this fails, the test is still the one at hand, as
+            # it is if it raised an exception that no test should.
             flush(self.complete(batch))
-            cell[TRIAL] = IDLE
+        cell[LAST] = cell[TRIAL]
+        cell[TRIAL] = IDLE
+        return not cell[STOP]
 
     def note(
         self,

@@ -20,6 +20,7 @@ from urllib.parse import quote
 
 from swarmtest.core.errors import UserError
 from swarmtest.core.errors import version as own_version
+from swarmtest.core.private_files import keep_private
 from swarmtest.store.schema import SQLITE, VERSION, statements
 
 T = TypeVar("T")
@@ -133,6 +134,7 @@ def _connect(path: str, mode: str) -> sqlite3.Connection:
     uri = "file::memory:"
     if path != MEMORY:  # three slashes: the part after two would be taken for a host
         uri = f"file:///{quote(os.fsencode(os.path.abspath(path)).lstrip(b'/'))}?mode={mode}"
+        keep_private(path)
     # isolation_level=None: sqlite3 opens no transactions of its own.
     return sqlite3.connect(uri, uri=True, timeout=_SQLITE_WAIT, isolation_level=None)
 

@@ -17,7 +17,7 @@ from typing import Any
 from swarmtest.core.dimensions import Feature
 from swarmtest.core.errors import UserError
 from swarmtest.core.space import Space
-from swarmtest.subjects.machine.compiled import refuse_constructor_arguments
+from swarmtest.subjects.machine.compiled import refuse_constructor_arguments, refuse_coroutine
 
 
 def is_state_machine(member: object) -> bool:
@@ -81,6 +81,10 @@ def rules_of(machine: type[Any]) -> list[Any]:
     rules = sorted(rules, key=lambda rule: order.get(rule.function.__name__, len(order)))
     for rule in (*rules, *initializers_of(machine)):
         _check_arguments(name, rule)
+    for rule in (*rules, *initializers_of(machine), *invariants_of(machine)):
+        function = rule.function
+        refuse_coroutine(function, f"{name}.{function.__name__}", may_return_generator=True)
+    refuse_coroutine(machine.teardown, f"{name}.teardown")
     _check_names(name, rules)
     return rules
 

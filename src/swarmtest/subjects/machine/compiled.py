@@ -84,6 +84,29 @@ def refuse_constructor_arguments(cls: type[Any], what: str) -> None:
         )
 
 
+def refuse_coroutine(function: Any, where: str, *, may_return_generator: bool = False) -> None:
+    """Raise `UserError` for a function whose body a call does not run: it would always pass."""
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        raise UserError(
+            f"{where} is an async function, which is called but not awaited: write a plain method "
+            "that calls asyncio.run(...)"
+        )
+    if inspect.isgeneratorfunction(function) and not may_return_generator:
+        raise UserError(f"{where} contains yield, so that a call does not run it: remove the yield")
+
+
+def _refuse_coroutines(cls: type[Machine], actions: list[Action]) -> None:
+    for action in actions:
+        where = f"action {cls.__name__}.{action.name}"
+        pooled = action.into is not None
+        refuse_coroutine(getattr(cls, action.name), where, may_return_generator=pooled)
+        refuse_coroutine(action.when, f"{where}: its guard (when=)")
+    for name in invariants_of(cls):
+        refuse_coroutine(getattr(cls, name), f"invariant {cls.__name__}.{name}")
+    for name in ("__init__", "start", "stop"):
+        refuse_coroutine(getattr(cls, name), f"{cls.__name__}.{name}")
+
+
 def space_of(cls: type[Machine]) -> Space:
     """Return the space of a machine: its actions as features, and its other dimensions."""
     refuse_constructor_arguments(cls, "machine")
@@ -92,6 +115,7 @@ def space_of(cls: type[Machine]) -> Space:
         raise UserError(
             f"machine {cls.__name__!r} has no actions: decorate at least one method with @action"
         )
+    _refuse_coroutines(cls, actions)
     return Space([*(a.feature for a in actions), *cls.dimensions], cls.constraints)
 
 

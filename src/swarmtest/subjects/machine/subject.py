@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import sys
+import traceback
 from bdb import BdbQuit
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -13,7 +14,7 @@ from typing import Any, TypeAlias
 
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError
-from swarmtest.core.faults import fault_of_exception, message_of
+from swarmtest.core.faults import examinable, fault_of_exception, message_of
 from swarmtest.core.result import Fault, Result, Verdict
 from swarmtest.subjects.machine.compiled import compile_machine, invariants_of, space_of
 from swarmtest.subjects.machine.machine import Machine
@@ -207,6 +208,7 @@ class MachineSubject(Subject):
 
     def fault_of(self, error: BaseException) -> Fault:
         """Return the fault that an exception shows; raise what the program did not cause."""
+        error = examinable(error)
         if isinstance(error, UserError):
             raise error
         if isinstance(error, KeyboardInterrupt | BdbQuit) and self.interruptible:
@@ -216,6 +218,7 @@ class MachineSubject(Subject):
             return fault_of_exception(error, "invariant", f"invariant {violated}:")
         guarded = self._guard_in(error.__traceback__)
         if guarded:
+            self._refuse_mistake_in_guard(guarded, error)
             return fault_of_exception(error, label=f"guard of {guarded}:")
         if isinstance(error, MemoryError):
             return fault_of_exception(error, "memory")
@@ -223,12 +226,32 @@ class MachineSubject(Subject):
 
     def _guard_in(self, tb: TracebackType | None) -> str:
         """Return the action whose guard is in a traceback; empty if there is none."""
-        codes = {getattr(a.when, "__code__", None): name for name, a in self.actions.items()}
+        codes = {_code_of(a.when): name for name, a in self.actions.items()}
         while tb is not None:
             if tb.tb_frame.f_code in codes:
                 return codes[tb.tb_frame.f_code]
             tb = tb.tb_next
         return ""
+
+    def _refuse_mistake_in_guard(self, action: str, error: BaseException) -> None:
+        """Raise `UserError` for an exception that a guard or its machine raised, not the program.
+
+        It is no fault of a test: no test can show it again, for it comes before the next step.
+        """
+        if not isinstance(error, Exception) or isinstance(error, MemoryError | RecursionError):
+            return
+        frames = list(traceback.walk_tb(error.__traceback__))
+        innermost, line = frames[-1]
+        own = {
+            getattr(member, "__code__", None)
+            for base in self.machine.__mro__
+            for member in vars(base).values()
+        }
+        if innermost.f_code in own or innermost.f_code is _code_of(self.actions[action].when):
+            raise UserError(
+                f"machine {self.machine.__name__!r}: the guard (when=) of {action!r} raised "
+                f"{message_of(error)} ({innermost.f_code.co_filename}:{line})"
+            ) from error
 
     def _draw_length(self, rng: random.Random) -> int:
         if isinstance(self._length, tuple):
@@ -280,6 +303,10 @@ class MachineSubject(Subject):
         )
         origin = origin_of(configuration, seed) if any(drawn_arguments(steps)) else {}
         return MachineTest(self.name, steps, configuration.settings, origin)
+
+
+def _code_of(guard: Callable[..., Any] | None) -> Any:
+    return getattr(guard, "__code__", None)
 
 
 def _file_of(machine: type[Machine]) -> str:

@@ -15,7 +15,7 @@ from swarmtest.core.formatting import part_percent, plural, printable_line
 from swarmtest.core.space import Space
 from swarmtest.store import DEFAULT_PATH
 from swarmtest.store.interface import Store
-from swarmtest.store.records import CampaignRecord, FaultRecord, unpack_counts
+from swarmtest.store.records import CampaignRecord, FaultRecord, note_of_kills, unpack_counts
 from swarmtest.ui.terminal.text import can_show, elided, kind_and_signature
 
 _MAX_CODE_LINES = 40
@@ -195,6 +195,7 @@ def campaign_lines(record: CampaignRecord, summary: dict[str, int], status: str)
         f"{summary['failed']:,} failed, {summary['invalid']:,} invalid",
         f"  {plural(2, part)[2:]:<8}  {summary['steps']:,} executed, "
         f"{summary['skipped']:,} skipped",
+        *([f"  note      {note_of_kills(record.killed)}"] if record.killed else []),
     ]
 
 

@@ -345,7 +345,8 @@ class RemoteHost:
         message = self._translator.message(packed)
         unpacked = BatchMessage.unpack(message)
         targets, sources, outside, notes = unpacked.news
-        if unpacked.faults or targets or sources or notes or outside != self._outside:
+        told = unpacked.faults or targets or sources or notes or unpacked.killed
+        if told or outside != self._outside:
             self._outside = outside
             self._last_message += 1
             rest = unpacked._replace(rows=[], sets=[], set_indices=[], tests=[])
