@@ -37,8 +37,8 @@ from harness import cpu_seconds, print_figures, print_table, progress, require_p
 from native_subjects import Subject, find_subjects
 
 from swarmtest.coverage.native.compiler import RUNTIME, compiler_command
-from swarmtest.coverage.native.fast import cache_directory
 from swarmtest.coverage.native.program import Program
+from swarmtest.processes.caches import cache_directory
 
 OPTIMISE = "-O1"
 

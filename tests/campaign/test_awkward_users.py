@@ -151,7 +151,7 @@ class Typo(Machine):
         self.items = []
 
     def has_any(self):
-        return self.itmes  # here
+        return self.itmes  # type: ignore[attr-defined]  # here
 
     @action
     def push(self):

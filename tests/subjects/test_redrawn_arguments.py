@@ -66,6 +66,7 @@ def saved(test: Any) -> Any:
 def test_a_test_with_objects_fails_again_when_it_is_run(file: Path) -> None:
     subject = subject_in(file)
     failure = first_failure(subject)
+    assert failure.fault is not None
     assert "$drawn" in json.dumps(failure.test)
     assert "$option" in json.dumps(failure.test)
     for _ in range(2):  # each run draws new objects
@@ -78,10 +79,11 @@ def test_a_test_with_objects_fails_again_when_it_is_run(file: Path) -> None:
 def test_it_can_be_reduced_and_other_arguments_become_simple(file: Path) -> None:
     subject = subject_in(file)
     failure = first_failure(subject)
+    wanted = failure.fault
 
     def fails(test: Any) -> bool:
         fault = subject.run(saved(test)).fault
-        return fault is not None and fault.id == failure.fault.id
+        return fault is not None and wanted is not None and fault.id == wanted.id
 
     reduced = subject.reduced(saved(failure.test), fails)
     assert [step[0] for step in reduced["steps"]].count("look") == 0

@@ -81,7 +81,7 @@ def run_command(*arguments: str) -> tuple[int, str, str]:
     texts = []
     for stream in (out, err):
         stream.flush()
-        texts.append(stream.buffer.getvalue().decode())  # type: ignore[attr-defined]
+        texts.append(stream.buffer.getvalue().decode())
     return status, texts[0], texts[1]
 
 

@@ -21,7 +21,7 @@ class Quiet(Machine):
 @pytest.fixture(scope="module")
 def place(tmp_path_factory, swarmtest) -> Path:
     """A campaign without faults and without coverage."""
-    place = tmp_path_factory.mktemp("careless")
+    place: Path = tmp_path_factory.mktemp("careless")
     (place / "quiet.py").write_text(QUIET)
     assert swarmtest("run", "quiet.py", "-n", 30, "-q", cwd=place).returncode == 0
     return place

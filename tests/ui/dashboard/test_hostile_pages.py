@@ -19,7 +19,8 @@ def test_no_page_has_live_text_of_a_store(
 ) -> None:
     make_stores(tmp_path, swarmtest)
     address = str(serve(tmp_path, "--store", "names.db"))
-    waiting, seen = [address], set()
+    waiting = [address]
+    seen: set[str] = set()
     titles = 0
     with httpx.Client(timeout=60, follow_redirects=True) as client:
         while waiting and len(seen) < MOST_PAGES:
