@@ -47,8 +47,8 @@ class Unexaminable(Exception):
 
 
 class WithoutClass(Exception):
-    @property
-    def __class__(self):  # type: ignore[misc]
+    @property  # type: ignore[misc]
+    def __class__(self):
         raise ValueError("no class for you")
 
 
