@@ -42,13 +42,13 @@ def test_every_run_is_reported_and_the_comparison_is_returned():
     reported: list[Any] = []
     with open_store(":memory:") as store:
         done = run_comparison(
-            Counter, ["default", "coin"], 30, 2, 5, store, workers=1, progress=reported.append
+            Counter, ["all-on", "coin"], 30, 2, 5, store, workers=1, progress=reported.append
         )
         assert done.comparison == compare_campaigns(store, done.campaigns)
         assert [record.seed for record in store.campaigns()] == [5, 5, 6, 6]
     assert [(run.number, run.runs) for run in reported] == [(n, 4) for n in range(1, 5)]
     assert [(run.strategy, run.seed) for run in reported] == [
-        (strategy, seed) for seed in (5, 6) for strategy in ("default", "coin")
+        (strategy, seed) for seed in (5, 6) for strategy in ("all-on", "coin")
     ]
     assert [run.campaign for run in reported] == done.campaigns == [1, 2, 3, 4]
     assert all(run.progress.tests == 30 for run in reported)
@@ -58,11 +58,11 @@ def test_every_run_is_reported_and_the_comparison_is_returned():
 
 def test_the_strategies_may_be_written_as_on_the_command_line():
     plan = plan_comparison(
-        Counter, "default,coin(p=0.3,n=8)", Budget(tests=3), baseline="coin:p=0.3,n=8"
+        Counter, "all-on,coin(p=0.3,n=8)", Budget(tests=3), baseline="coin:p=0.3,n=8"
     )
-    assert plan.strategies == ("coin:p=0.3,n=8", "default")
+    assert plan.strategies == ("coin:p=0.3,n=8", "all-on")
     assert plan.runs == 20
-    assert plan_comparison(Counter).strategies == ("default", "coin", "layered")
+    assert plan_comparison(Counter).strategies == ("all-on", "coin", "layered")
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_ctrl_c_leaves_the_finished_runs_and_reuse_runs_the_rest(tmp_path, monke
             raise KeyboardInterrupt
 
     request: dict[str, Any]
-    request = {"strategies": ["default", "coin"], "budget": 4, "repeats": 2, "workers": 1}
+    request = {"strategies": ["all-on", "coin"], "budget": 4, "repeats": 2, "workers": 1}
     stopped = run_comparison("counter.py", store="s.db", progress=stop_after_three, **request)
     assert stopped.interrupted
     assert stopped.comparison is None
