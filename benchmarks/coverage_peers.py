@@ -233,7 +233,7 @@ def monitoring_branches(arcs: Arcs) -> Watched:
         seen.add((*place, to))
         return disable
 
-    if hasattr(events, "BRANCH_LEFT"):
+    if hasattr(events, "BRANCH_LEFT") and hasattr(events, "BRANCH_RIGHT"):
         callbacks = {events.BRANCH_LEFT: saw_one_way, events.BRANCH_RIGHT: saw_one_way}
     else:
         callbacks = {events.BRANCH: saw_either_way}

@@ -251,7 +251,8 @@ def test_faults_alone_never_mean_stop_whatever_the_truth(tests: int) -> None:
     rng = np.random.default_rng(tests)
     for _ in range(FORESTS):
         hits = rng.binomial(tests, [0.001, 0.001, 0.001, 0.5])
-        seen = Incidence(tests, *((hits > 0).sum(), (hits == 1).sum(), (hits == 2).sum(), 0))
+        found, once, twice = (int(count.sum()) for count in (hits > 0, hits == 1, hits == 2))
+        seen = Incidence(tests, found, once, twice, 0)
         grown = KindGrowth("fault", seen, np.zeros(1, int), new_within(seen, tests), unseen(seen))
         answer = verdict(Growth((1,), "s.py::S", "coin", tests, 0, (grown,)))
         assert answer.action in ("go on", "too little data")
