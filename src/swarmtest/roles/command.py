@@ -30,7 +30,6 @@ _SHOWN = 40
 
 @click.command()
 @click.argument("what", nargs=-1, metavar="[CAMPAIGN]... [TARGET]...")
-@click.option("--kind", metavar="KIND", help="All targets of a kind: fault, line, branch, event.")
 @click.option(
     "--kind", metavar="KIND", help="Show all targets of a kind: fault, line, branch, event, ..."
 )

@@ -8,6 +8,7 @@ escapes. Only what swarmtest itself draws, such as a progress line, goes to the 
 from __future__ import annotations
 
 import codecs
+import contextlib
 import io
 import sys
 from typing import IO, TextIO
@@ -42,6 +43,11 @@ class PrintableStream(io.TextIOWrapper):
         self.below = below
         # click would write UTF-8 past a stream that says that its encoding is ASCII.
         self._only_ascii = _is_ascii(below.encoding)
+
+    def __del__(self) -> None:
+        # The destructor of the base class closes the buffer, which is that of the stream below.
+        with contextlib.suppress(ValueError, OSError):
+            self.detach()
 
     def write(self, text: str, /) -> int:
         """Write a text, and return its length."""
