@@ -70,7 +70,7 @@ def test_a_search_has_a_report_of_its_own(place, swarmtest):
     page = (place / "search.html").read_text()
     assert page.count("<svg") == 2
     assert "ValueError: oversold" in page
-    assert "What sold has to do with" in page
+    assert "What sold depends on" in page
     command = "swarmtest search run space.toml --engine random --fitness sold --keep all"
     assert command in page
     mixed = swarmtest("report", "1", "--figures", "figures", cwd=place)

@@ -75,12 +75,13 @@ def test_a_test_ends_when_nothing_is_possible_any_more():
     assert (result.verdict, result.steps) == (Verdict.PASSED, 3)
 
 
-def test_a_guard_that_raises_is_a_fault():
+def test_a_guard_that_raises_is_a_mistake_in_the_machine():
     class Guarded(Machine):
         @action(when=lambda self: self.missing)
         def go(self): ...
 
-    assert "AttributeError" in run(Guarded).fault.signature
+    with pytest.raises(UserError, match=r"the guard .* of 'go' raised AttributeError.*\.py:"):
+        run(Guarded)
 
 
 def test_a_value_of_a_pool_was_made_by_an_earlier_action():

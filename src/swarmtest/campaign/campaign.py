@@ -297,19 +297,18 @@ class Campaign:
                 recorder.load()
                 loop.skip(store.trial_numbers(self._number))
                 loop.relearn(store, self._number)
-                stored = store.campaign(self._number)
-                options = self._running_record().options | (
-                    {"killed": stored.killed} if stored.killed else {}
-                )
+                options = self._running_record().options | _kills_in(store, self._number)
                 store.update_campaign(self._number, status="running", options=options)
             before = store.campaign(self._number).wall_seconds
             reason, interrupted = loop.until_done(before)
             status = "interrupted" if interrupted else "finished"
-            recorder.keep_times(status=status, options=self.record().options)
+            recorder.flush()
+            options = self.record().options | _kills_in(store, self._number)
+            recorder.keep_times(status=status, options=options)
         except BaseException as error:
             if self._number:
                 with contextlib.suppress(UserError):  # the store may be what went wrong
-                    options = self.record().options
+                    options = self.record().options | _kills_in(store, self._number)
                     store.update_campaign(self._number, status="interrupted", options=options)
             self.executor.refuse_mistake(error)
             raise
@@ -420,6 +419,15 @@ def _stored_strategy(record: CampaignRecord) -> str | Strategy:
     from swarmtest.strategies.directed.directed import strategy_of_plan
 
     return strategy_of_plan(plan)
+
+
+def _kills_in(store: Store, campaign: int) -> dict[str, Any]:
+    """Return the option that names the trials whose processes were killed; empty if there are none.
+
+    The recorder adds it while the campaign runs.
+    """
+    killed = store.campaign(campaign).killed
+    return {"killed": killed} if killed else {}
 
 
 def _stored_coverage(options: dict[str, Any]) -> CoverageOptions | None:

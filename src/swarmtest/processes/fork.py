@@ -152,7 +152,7 @@ def in_fork(call: Callable[[], Answer], seconds: float) -> Answer:
         raise NoAnswer(f"it was not over after {seconds:g} s")
     if not answers:
         raise NoAnswer(_how_it_ended(status or 0))
-    if isinstance(answers[0], UserError | NoAnswer):
+    if isinstance(answers[0], UserError | NoAnswer | OSError):
         raise answers[0]
     return answers[0]  # type: ignore[no-any-return]
 
@@ -181,9 +181,13 @@ def _run_in_fork(
 
     def live() -> None:
         os.close(read)
-        # What a race waits for in vain is ended by an interrupt.
-        limits.prepare(hears_interrupts=True)
-        limits.replace_streams()
+        try:
+            # What a race waits for in vain is ended by an interrupt.
+            limits.prepare(hears_interrupts=True)
+            limits.replace_streams()
+        except OSError as error:  # too many open files
+            frames.send_pickled(write, error)
+            return
         work(lambda message: frames.send_pickled(write, message))
 
     fork = Fork(live)

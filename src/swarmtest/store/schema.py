@@ -304,7 +304,7 @@ def statements(dialect: Dialect, version: int, to: int = VERSION) -> list[str]:
     They have to run in one transaction, in which nobody else changes the tables.
 
     >>> len(statements(SQLITE, 3)), statements(POSTGRES, VERSION)
-    (3, [])
+    (5, [])
     """
     if version == 0:
         parts = _TABLES

@@ -27,7 +27,6 @@ import re
 import sys
 import types
 import uuid
-import zoneinfo
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -165,7 +164,7 @@ def _encode_pattern(value: re.Pattern[Any]) -> Any:
     return {"$pattern": encode(value.pattern), "flags": value.flags}
 
 
-def _encode_zone(value: zoneinfo.ZoneInfo) -> Any:
+def _encode_zone(value: Any) -> Any:
     if not value.key:
         raise NotSaved
     return {"$zone": value.key}
@@ -192,7 +191,6 @@ _ENCODERS: dict[type, Callable[[Any], Any]] = {
         "$timedelta": [value.days, value.seconds, value.microseconds]
     },
     datetime.timezone: _encode_timezone,
-    zoneinfo.ZoneInfo: _encode_zone,
     deque: lambda value: {"$deque": [encode(item) for item in value], "maxlen": value.maxlen},
     OrderedDict: lambda value: {"$ordered": _pairs(value)},
     Counter: lambda value: {"$counter": _pairs(value)},
@@ -213,6 +211,8 @@ def _encode_by_name(value: Any, kind: type) -> Any:
         return {"$namedtuple": name_of(kind), "items": [encode(item) for item in value]}
     if isinstance(value, type | types.FunctionType | types.BuiltinFunctionType):
         return {"$name": name_of(value)}
+    if (kind.__module__, kind.__qualname__) == ("zoneinfo", "ZoneInfo"):
+        return _encode_zone(value)  # few programs have this module, and it loads an extension
     return _encode_numpy(value)
 
 
@@ -340,6 +340,12 @@ def _decode_timezone(body: Any, data: dict[str, Any]) -> Any:
     return datetime.timezone(from_json(body), *names)
 
 
+def _decode_zone(body: Any, data: dict[str, Any]) -> Any:
+    import zoneinfo
+
+    return zoneinfo.ZoneInfo(body)
+
+
 def _decode_enum(body: Any, data: dict[str, Any]) -> Any:
     cls = _subclass(body, enum.Enum)
     if "name" in data:
@@ -434,7 +440,7 @@ _DECODERS: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
     "$time": _decode_datetime,
     "$timedelta": lambda body, data: datetime.timedelta(*body),
     "$timezone": _decode_timezone,
-    "$zone": lambda body, data: zoneinfo.ZoneInfo(body),
+    "$zone": _decode_zone,
     "$deque": lambda body, data: deque(_list(body), data.get("maxlen")),
     "$ordered": lambda body, data: OrderedDict(_dict(body)),
     "$counter": lambda body, data: Counter(_dict(body)),
