@@ -334,6 +334,7 @@ def leading_to(address: str) -> str:
     return (
         '<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer">'
         f'<meta http-equiv="refresh" content="0; url={shown}"><title>swarmtest</title>'
+        '<link rel="icon" href="data:,">'  # otherwise a browser asks for one
         f'<a href="{shown}">The dashboard</a>\n'
     )
 
