@@ -8,7 +8,6 @@ escapes. Only what swarmtest itself draws, such as a progress line, goes to the 
 from __future__ import annotations
 
 import codecs
-import contextlib
 import io
 import sys
 from typing import IO, TextIO
@@ -46,8 +45,10 @@ class PrintableStream(io.TextIOWrapper):
 
     def __del__(self) -> None:
         # The destructor of the base class closes the buffer, which is that of the stream below.
-        with contextlib.suppress(ValueError, OSError):
+        try:  # noqa: SIM105  # contextlib may be gone by then
             self.detach()
+        except (ValueError, OSError):
+            pass
 
     def write(self, text: str, /) -> int:
         """Write a text, and return its length."""
