@@ -67,7 +67,7 @@ def test_without_write_the_section_is_only_shown(
     ("name", "text", "message"),
     [
         ("hang.md", "A hang.", "name it NAME.KIND.md"),
-        ("hang.mended.md", "A hang.", "KIND one of added, changed, fixed, removed"),
+        ("hang.repaired.md", "A hang.", "KIND one of added, changed, fixed, removed"),
         ("hang.fixed.txt", "A hang.", "name it NAME.KIND.md"),
         ("hang.fixed.md", "", "write sentences"),
         ("hang.fixed.md", "- A hang.", "without a bullet"),

@@ -17,7 +17,7 @@ from swarmtest.growth.growth import Growth, KindGrowth, measure_growth
 from swarmtest.growth.richness import Forecast, rarer_than
 from swarmtest.growth.verdict import GrowthVerdict, interval_text
 from swarmtest.growth.verdict import verdict as verdict_on
-from swarmtest.strategies.strategy import LearningStrategy, parse_strategy
+from swarmtest.strategies.strategy import LearningStrategy, parse_strategy, strategy_names
 from swarmtest.ui.options import campaigns_argument, existing_store, latest_campaign, store_option
 from swarmtest.ui.terminal.tables import command_text, table
 from swarmtest.ui.terminal.text import can_show, json_text
@@ -67,7 +67,14 @@ def growth(campaigns: list[int], kind: str, as_json: bool, store: str | None) ->
 
 
 def _learns(strategy: str) -> bool:
-    with contextlib.suppress(UserError):  # the user's own strategy may not be importable here
+    """Return whether a built-in strategy learns; other strategies are not loaded to find out.
+
+    The text comes from the store, and naming a file there must not import it.
+    """
+    head, _, arguments = strategy.partition(":")
+    if head not in strategy_names() or ":" in arguments:
+        return False
+    with contextlib.suppress(UserError):  # the store may be damaged
         return isinstance(parse_strategy(strategy), LearningStrategy)
     return False
 

@@ -75,6 +75,17 @@ def test_commands_that_show_run_nothing(command: str, hostile: Path, swarmtest: 
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("strategy", ["stack.py:Evil", "mixture:stack.py:Evil=1,coin=1"])
+@pytest.mark.parametrize("command", ["list", "show", "growth", "roles", "report"])
+def test_a_strategy_that_the_store_names_is_not_loaded(
+    command: str, strategy: str, hostile: Path, swarmtest: Command
+) -> None:
+    with sqlite3.connect(hostile / ".swarmtest" / "swarmtest.db") as store:
+        store.execute("UPDATE campaigns SET strategy = ?", (strategy,))
+    store.close()
+    assert swarmtest(command, cwd=hostile).returncode == 0
+
+
 def test_a_report_runs_nothing(hostile: Path, swarmtest: Command) -> None:
     assert swarmtest("report", "-o", "report.html", cwd=hostile).returncode == 0
 
