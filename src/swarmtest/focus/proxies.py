@@ -117,7 +117,7 @@ class _ProxySearch:
         any_call = False
         for depth in range(DEPTH):
             calls = [
-                FunctionCall(callee, site) for callee in callees for site in self._sites(*callee)
+                LocatedCall(callee, site) for callee in callees for site in self._sites(*callee)
             ]
             any_call |= bool(calls)
             proxy = self._among(calls, direct=depth == 0)
@@ -145,7 +145,7 @@ class _ProxySearch:
             if site.place != place or not f"{site.caller}.<locals>.".startswith(inner)
         ]
 
-    def _among(self, calls: Sequence[FunctionCall], direct: bool) -> Proxy | None:
+    def _among(self, calls: Sequence[LocatedCall], direct: bool) -> Proxy | None:
         """Return the calls themselves if any has data, else what comes before each.
 
         `direct` says that these are calls of the function itself, not of a caller.
@@ -163,7 +163,7 @@ class _ProxySearch:
             return Proxy(places, features, self._words.calls(chosen, features, direct))
         if features:
             return Proxy((), features, self._words.actions(features, direct))
-        before: dict[Place, FunctionCall] = {}
+        before: dict[Place, LocatedCall] = {}
         for call in calls:
             place = self._before(call.site.place, call.site.line)
             if place:
@@ -229,7 +229,7 @@ def implied_by(
 # Describing proxies in words.
 
 
-class FunctionCall(NamedTuple):
+class LocatedCall(NamedTuple):
     """A call: the file and function that is called, and where."""
 
     callee: tuple[str, str]
@@ -239,7 +239,7 @@ class FunctionCall(NamedTuple):
 class CallDescriptions:
     """Describes calls as seen from the file of the target.
 
-    >>> call = FunctionCall(("a.py", "Cart.total"), CallSite("a.py", 4, "Shop.pay"))
+    >>> call = LocatedCall(("a.py", "Cart.total"), CallSite("a.py", 4, "Shop.pay"))
     >>> CallDescriptions("a.py").calls([call], (), direct=True)
     'line 4, the call of total() in Shop.pay'
     """
@@ -247,7 +247,7 @@ class CallDescriptions:
     def __init__(self, place: str) -> None:
         self._place = place
 
-    def calls(self, calls: Sequence[FunctionCall], features: Sequence[str], direct: bool) -> str:
+    def calls(self, calls: Sequence[LocatedCall], features: Sequence[str], direct: bool) -> str:
         """Describe calls that were executed, and harness actions that also call."""
         places = dict.fromkeys((call.site.place, call.site.line) for call in calls)
         if len(places) == 1:
@@ -265,7 +265,7 @@ class CallDescriptions:
         names = join_words(f"`{name}`" for name in features)
         return f"the action{'s' * (many > 1)} {names} {verb} it"
 
-    def before_calls(self, before: Mapping[Place, FunctionCall], direct: bool) -> str:
+    def before_calls(self, before: Mapping[Place, LocatedCall], direct: bool) -> str:
         """Describe lines that come before calls."""
         calls = list(before.values())
         if len(before) == 1:
@@ -303,7 +303,7 @@ def join_words(words: Iterable[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def _callees(calls: Iterable[FunctionCall]) -> str:
+def _callees(calls: Iterable[LocatedCall]) -> str:
     return join_words(dict.fromkeys(f"{short_name(call.callee[1])}()" for call in calls))
 
 

@@ -18,7 +18,7 @@ from swarmtest.subjects.stored_tests import StoredTests
 from swarmtest.ui.dashboard.queries import QueryPool
 from swarmtest.ui.dashboard.store_watch import EventBroadcaster
 from swarmtest.ui.dashboard.system import MachineMonitor, campaign_process, is_swarmtest
-from swarmtest.ui.report.figures import DiscoveryCurve, DiscoveryPlot, ExpectedPoint
+from swarmtest.ui.report.figures import DiscoveryPlot, ExpectedPoint, PlottedCurve
 from swarmtest.ui.report.svg_figures import figure_svg
 
 
@@ -102,7 +102,7 @@ def test_a_question_that_cannot_be_answered_says_why(computing: QueryPool, until
 
 
 def test_what_is_ahead_is_a_wedge_behind_the_curve() -> None:
-    curve = DiscoveryCurve(
+    curve = PlottedCurve(
         1, "coin", (1.0, 50.0, 100.0), (1, 3, 4), ExpectedPoint(200, 5.0, 4.0, 900.0)
     )
     drawn = figure_svg(DiscoveryPlot("x", "Faults by tests", "tests", "faults", (curve,)))

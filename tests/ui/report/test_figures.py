@@ -20,13 +20,13 @@ from swarmtest.roles.study import Study
 from swarmtest.store import open_store
 from swarmtest.store.interface import Store
 from swarmtest.ui.report.figures import (
-    DiscoveryCurve,
     DiscoveryPlot,
     Figure,
     HeatGroup,
     HeatMap,
     HeatRow,
     IntervalPlot,
+    PlottedCurve,
     RoleShares,
     configurations,
     discovery_curves,
@@ -52,10 +52,10 @@ FIGURES: list[Figure] = [
     RoleShares("roles", HOSTILE, (FeatureShare(HOSTILE, 0.5, 0.25, 8),), 8),
     RoleShares("nothing", "nothing", (FeatureShare("x", 0.0, 0.0, 0),), 0),
     DiscoveryPlot(
-        "curves", HOSTILE, "tests", "faults", (DiscoveryCurve(1, HOSTILE, (1.0, 9.0), (1, 2)),)
+        "curves", HOSTILE, "tests", "faults", (PlottedCurve(1, HOSTILE, (1.0, 9.0), (1, 2)),)
     ),
     DiscoveryPlot(
-        "instant", "one", "CPU seconds", "faults", (DiscoveryCurve(1, "coin", (0.0,), (1,)),)
+        "instant", "one", "CPU seconds", "faults", (PlottedCurve(1, "coin", (0.0,), (1,)),)
     ),
     HeatMap(
         "heat",

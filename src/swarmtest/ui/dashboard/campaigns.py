@@ -33,7 +33,7 @@ from swarmtest.store.records import (
 from swarmtest.subjects.stored_tests import StoredTests
 from swarmtest.ui.dashboard.store_watch import CampaignFacts, StoreWatch, facts_of
 from swarmtest.ui.report.faults import ReportedFault, TestCode, known_faults
-from swarmtest.ui.report.figures import DiscoveryCurve, DiscoveryPlot
+from swarmtest.ui.report.figures import DiscoveryPlot, PlottedCurve
 from swarmtest.ui.svg import Scale, element, line, picture, text
 from swarmtest.ui.terminal.reduced_tests import as_shown, reduction_line, replay_words
 from swarmtest.ui.terminal.tables import (
@@ -222,7 +222,7 @@ def progress_curves(record: CampaignRecord, points: list[ProgressPoint]) -> list
             f"Faults by {unit}",
             unit if unit == "tests" else "CPU seconds",
             "faults",
-            (DiscoveryCurve(record.id, record.label, effort, faults),),
+            (PlottedCurve(record.id, record.label, effort, faults),),
         )
         for unit, effort in (("tests", by_tests), ("CPU time", by_time))
     ]

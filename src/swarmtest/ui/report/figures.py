@@ -155,7 +155,7 @@ class ExpectedPoint:
 
 
 @dataclass(frozen=True)
-class DiscoveryCurve:
+class PlottedCurve:
     """What one campaign had found after each effort: a staircase."""
 
     campaign: int
@@ -177,7 +177,7 @@ class DiscoveryPlot:
     """The unit of the effort: ``tests`` or ``CPU seconds``."""
     found: str
     """What was found, as a plural: ``faults``."""
-    curves: tuple[DiscoveryCurve, ...]
+    curves: tuple[PlottedCurve, ...]
 
     @property
     def caption(self) -> str:
@@ -328,14 +328,14 @@ def _curves(runs: Sequence[Discovery], kind: str, unit: str) -> DiscoveryPlot:
     )
 
 
-def _curve(run: Discovery, kind: str, unit: str) -> DiscoveryCurve:
+def _curve(run: Discovery, kind: str, unit: str) -> PlottedCurve:
     found = run.curve(kind)
     steps = np.flatnonzero(np.diff(found, prepend=0))
     if len(steps) > _MAX_POINTS:
         steps = steps[np.unique(np.geomspace(1, len(steps), _MAX_POINTS).astype(int)) - 1]
     indices = np.unique(np.concatenate([steps, [run.tests - 1]]))
     effort = indices + 1.0 if unit == "tests" else run.cpu_seconds[indices]
-    return DiscoveryCurve(
+    return PlottedCurve(
         run.campaign, run.strategy, tuple(effort.tolist()), tuple(found[indices].tolist())
     )
 

@@ -13,13 +13,13 @@ from swarmtest.analysis.role_cells import FIXED, INSUFFICIENT, IRRELEVANT, SUPPR
 from swarmtest.core.formatting import duration, format_percent, p_value, percent_interval
 from swarmtest.roles.roles import FeatureRole
 from swarmtest.ui.report.figures import (
-    DiscoveryCurve,
     DiscoveryPlot,
     Figure,
     HeatGroup,
     HeatMap,
     HeatRow,
     IntervalPlot,
+    PlottedCurve,
     RoleShares,
 )
 from swarmtest.ui.svg import Scale, element, line, mark, picture, text
@@ -89,9 +89,7 @@ def _axes(curves: DiscoveryPlot, across: Scale, up: Scale) -> str:
     return element("g", *parts)
 
 
-def _curve(
-    curve: DiscoveryCurve, curves: DiscoveryPlot, across: Scale, up: Scale, style: int
-) -> str:
+def _curve(curve: PlottedCurve, curves: DiscoveryPlot, across: Scale, up: Scale, style: int) -> str:
     points = [
         (across.at(effort), up.at(found))
         for effort, found in zip(curve.effort, curve.found, strict=True)
@@ -108,7 +106,7 @@ def _curve(
     return element("g", element("path", d=path, cls=cls), *ahead, *marks, title=words)
 
 
-def _ahead(curve: DiscoveryCurve, across: Scale, up: Scale, start: tuple[float, float]) -> str:
+def _ahead(curve: PlottedCurve, across: Scale, up: Scale, start: tuple[float, float]) -> str:
     """Draw a wedge to where the curve is expected to go."""
     assert curve.ahead is not None
     ahead, x = curve.ahead, across.at(curve.ahead.effort)
