@@ -214,7 +214,7 @@ def until_done(campaign: CampaignProcess, part: Part) -> int:
 
 def local_machine(chaos: Chaos, part: Part) -> None:
     """A machine in local processes."""
-    Storm(chaos, part, MACHINE, {"child": 240, "host": 60, "campaign": 15}).run()
+    Storm(chaos, part, MACHINE, {"child": 240, "host": 60, "campaign": 20}).run()
 
 
 def local_rules(chaos: Chaos, part: Part) -> None:
@@ -236,15 +236,15 @@ def local_on_postgresql(chaos: Chaos, part: Part) -> None:
 
 def dask_on_sqlite(chaos: Chaos, part: Part) -> None:
     """A cluster without TLS."""
-    plan = {"child": 60, "host": 20, "worker": 10, "nanny": 6, "scheduler": 5, "campaign": 5}
+    plan = {"child": 60, "host": 25, "worker": 20, "nanny": 12, "scheduler": 12, "campaign": 10}
     with chaos.cluster(part, False, NAP, NAP) as keeper:
-        Storm(chaos, part, ON_DASK, plan | {"connection": 8}, keeper).run()
+        Storm(chaos, part, ON_DASK, plan | {"connection": 20}, keeper).run()
 
 
 def dask_on_postgresql(chaos: Chaos, part: Part) -> None:
     """A cluster with TLS, and a database that dies."""
-    plan = {"child": 60, "host": 20, "worker": 10, "nanny": 6, "scheduler": 5, "campaign": 5}
-    plan |= {"database": 5, "connection": 16}
+    plan = {"child": 60, "host": 25, "worker": 20, "nanny": 12, "scheduler": 12, "campaign": 10}
+    plan |= {"database": 10, "connection": 24}
     if chaos.quick:
         plan = dict.fromkeys(plan, 1)
     kind = QUICK if chaos.quick else ON_DASK
