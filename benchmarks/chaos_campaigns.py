@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from chaos_guard import marked
+from chaos_guard import marked, working_in
 from chaos_processes import START, SWARMTEST, CampaignProcess, Keeper, certificates, wait_for
 from harness import progress
 
@@ -157,7 +157,7 @@ class Chaos:
             yield keeper
         finally:
             keeper.close()
-        part.orphans += self.left_of(keeper.mark)
+        part.orphans += self.left_of(keeper.mark, keeper.place)
 
     def _keeper(self, naps: Sequence[float], tls: bool) -> Keeper:
         number = next(self.numbers)
@@ -202,11 +202,15 @@ class Chaos:
         self._campaigns.append(begun)
         return begun
 
-    def left_of(self, mark: str) -> int:
-        """How many processes of a start are left; they have time to end."""
+    def left_of(self, mark: str, directory: Path | None = None) -> int:
+        """How many processes of a start are left, or work in a directory; they have time to end."""
+
+        def left() -> set[int]:
+            return {*marked(START, mark), *(working_in(directory) if directory else ())}
+
         with contextlib.suppress(SystemExit):
-            wait_for(lambda: not marked(START, mark), f"the processes of {mark} end", 60)
-        return len(marked(START, mark))
+            wait_for(lambda: not left(), f"the processes of {mark} end", 60)
+        return len(left())
 
     def close(self) -> None:
         """End the campaigns that still run."""

@@ -113,7 +113,7 @@ class Keeper:
         tls: Mapping[str, str] | None = None,
     ) -> None:
         """`workers`: what each has in its environment; `tls`: the files of its certificates."""
-        self._place = place
+        self.place = place
         self._workers = workers
         self.mark = mark
         """The value of `START` in the environment of its processes."""
@@ -185,7 +185,7 @@ class Keeper:
                     self._running[name] = self._start(name)
 
     def _start(self, name: str) -> subprocess.Popen[bytes]:
-        directory = self._place / name
+        directory = self.place / name
         directory.mkdir(exist_ok=True)
         environment: dict[str, str] = {START: self.mark}
         if name == "scheduler":
@@ -200,7 +200,7 @@ class Keeper:
             environment |= self._workers[int(name.removeprefix("worker"))]
         names = {"ca": "--tls-ca-file", "cert": "--tls-cert", "key": "--tls-key"}
         words += [word for key, file in self._tls.items() for word in (names[key], file)]
-        with open(self._place / f"{name}.log", "ab") as log:
+        with open(self.place / f"{name}.log", "ab") as log:
             return subprocess.Popen(
                 [sys.executable, "-P", "-m", "dask", *words],
                 stdin=subprocess.DEVNULL,

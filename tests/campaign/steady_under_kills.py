@@ -1,27 +1,12 @@
-"""A program that kills its own process or its host, once for each of some values.
-
-To the platform, that looks as if somebody else did it: the same test, run again, does nothing.
-"""
+"""Programs whose process, host or campaign is killed at times: see `kills_once`."""
 
 from __future__ import annotations
 
-import os
-import signal
-from pathlib import Path
+from hypothesis import strategies
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from kills_once import kill_at, kill_for
 
 from swarmtest import Machine, action, integers
-
-MARKS = os.environ.get("MARKS", "")
-SIGNALS = (signal.SIGKILL, signal.SIGTERM)
-
-
-def kill_once(value: int) -> None:
-    try:
-        Path(MARKS, str(value)).touch(exist_ok=False)
-    except FileExistsError:
-        return
-    victim = os.getppid() if value // 20 % 5 == 0 else os.getpid()
-    os.kill(victim, SIGNALS[value // 20 % 2])
 
 
 class Steady(Machine):
@@ -30,11 +15,25 @@ class Steady(Machine):
     @action(value=integers(0, 10**9))
     def work(self, value):
         self.event(f"worked {value % 5}")
-        if MARKS and value % 20 == 0:
-            kill_once(value)
+        kill_for(value, one_in=30)
         if value % 20 == 7:
             raise RuntimeError("a real fault")
 
     @action
+    def rest(self):
+        pass
+
+
+class Rules(RuleBasedStateMachine):
+    @initialize()
+    def begin(self):
+        kill_at({5: "campaign", 20: "host", 35: "child"})
+
+    @rule(value=strategies.integers(1, 10**9))
+    def work(self, value):
+        if value % 200 == 7:
+            raise RuntimeError("a real fault")
+
+    @rule()
     def rest(self):
         pass

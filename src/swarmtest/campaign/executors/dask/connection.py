@@ -67,6 +67,10 @@ class SchedulerConnection:
         """Whether nothing more will arrive."""
         return self._broken or self._client.status != "running"
 
+    def abandon(self) -> None:
+        """Count the connection as lost, though nobody says so."""
+        self._broken = True
+
     def send(self, number: int, order: dict[str, Any], workers: list[str] | None) -> None:
         """Send an order to the scheduler; `workers`: only these may run it."""
         self._attempts += 1

@@ -111,6 +111,8 @@ _ATTEMPTS = 25
 _MOST_DEATHS = 10
 """How often in a row, for each thread of the workers, hosts may die without a result."""
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0
+_LOADING = 60.0
+"""Seconds that workers have to load the subject, besides."""
 _SHAPE = BatchShape(seconds=0.5, learning_seconds=0.2, largest_with_proposals=512, grace=3.0)
 
 
@@ -163,6 +165,8 @@ class DaskExecutor(Executor):
         self._wait = 0.0
         self._next_try = 0.0
         self._without_since = 0.0
+        self._heard = time.monotonic()
+        self._silence = self._longest + _LOADING
         self._connection: SchedulerConnection | None = self._first_connection()
 
     @property
@@ -213,6 +217,7 @@ class DaskExecutor(Executor):
             return []
         messages: list[Any] = []
         for number, answer in self._connection.answers(timeout):
+            self._heard, self._silence = time.monotonic(), self._longest
             messages += self._accept(number, answer)
         self._send_again()
         return messages
@@ -348,6 +353,7 @@ class DaskExecutor(Executor):
         """Notice a lost scheduler or a lack of workers, and send the unanswered batches again."""
         now = time.monotonic()
         self._without_since = self._without_since or now
+        self._abandon_if_silent(now)
         if self._connection is not None and self._connection.lost:
             self._connection.close()
             self._connection = None
@@ -363,6 +369,18 @@ class DaskExecutor(Executor):
                 f"{self.condition or 'no workers'}; finished tests are kept, and "
                 "`swarmtest resume` continues when there are workers"
             )
+
+    def _abandon_if_silent(self, now: float) -> None:
+        """Count the connection as lost when no answer comes although workers have batches.
+
+        Dask's messages wait for times of the wall clock, so if that is set back by an hour, they
+        wait for an hour. Workers may also just be slow, so wait longer the next time.
+        """
+        if not self._out or self._connection is None or not self._threads():
+            self._heard = now
+        elif now - self._heard > self._silence:
+            self._connection.abandon()
+            self._heard, self._silence = now, 2 * self._silence
 
     def _reconnect(self, now: float) -> None:
         try:
