@@ -58,7 +58,7 @@ RULES = Kind("rules.py", 1500, spacing=16, coverage=True)
 COMMAND = Kind("command.toml", 800, spacing=8)
 ON_DASK = Kind("steady.py", 3000, spacing=60, coverage=True)
 TROUBLED = Kind("steady.py", 4000, coverage=True)
-QUICK = Kind("steady.py", 600, spacing=25, coverage=True)
+QUICK = Kind("steady.py", 800, spacing=20, coverage=True)
 KINDS = ("campaign", "host", "child", "nanny", "worker", "scheduler", "database", "connection")
 _SAY_EVERY = 3.0
 _MOST_STARTS = 60

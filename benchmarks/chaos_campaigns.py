@@ -7,13 +7,21 @@ import itertools
 import os
 import shutil
 import subprocess
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from chaos_guard import marked, working_in
-from chaos_processes import START, SWARMTEST, CampaignProcess, Keeper, certificates, wait_for
+from chaos_processes import (
+    START,
+    SWARMTEST,
+    CampaignProcess,
+    Keeper,
+    certificates,
+    command_of,
+)
 from harness import progress
 
 from swarmtest.core.errors import UserError
@@ -24,6 +32,9 @@ SUBJECTS = Path(__file__).with_name("chaos_subjects")
 NAP = 2.0
 """Milliseconds that an ordinary worker sleeps in each test, so that there is time to kill it."""
 SEED = 5
+_TO_END = 60.0
+"""Seconds that processes have to end after their campaign, on a busy machine."""
+_SAY_AFTER = 5.0
 Trials = list[tuple[object, ...]]
 Faults = list[tuple[object, ...]]
 
@@ -166,7 +177,7 @@ class Chaos:
         counter = {"TESTS_RUN": str(self.counter)}
         files = certificates(directory / "tls") if tls else None
         workers = [{"NAP": str(nap)} | counter for nap in naps]
-        return Keeper(directory, workers, f"cluster{number}", files)
+        return Keeper(directory, workers, files)
 
     @property
     def counter(self) -> Path:
@@ -183,21 +194,18 @@ class Chaos:
         store: str,
         executor: Sequence[str],
         seed: int = SEED,
-        number: int = 1,
         **env: str,
     ) -> CampaignProcess:
         """A campaign that has begun."""
-        name = next(self.numbers)
+        output = self.place / f"campaign{next(self.numbers)}"
         local = {} if executor else {"SWARMTEST_WORKERS": "2"}
         environment = {"TESTS_RUN": str(self.counter), "NAP": str(NAP)} | local | env
         begun = CampaignProcess(
             self.subjects,
-            self.place / f"campaign{name}",
+            output,
             kind.words(seed),
             ["--store", store, *executor],
             environment,
-            f"campaign{name}",
-            number,
         )
         self._campaigns.append(begun)
         return begun
@@ -208,9 +216,18 @@ class Chaos:
         def left() -> set[int]:
             return {*marked(START, mark), *(working_in(directory) if directory else ())}
 
-        with contextlib.suppress(SystemExit):
-            wait_for(lambda: not left(), f"the processes of {mark} end", 60)
-        return len(left())
+        deadline = time.monotonic() + _TO_END
+        said = time.monotonic() + _SAY_AFTER
+        while (orphans := left()) and time.monotonic() < deadline:
+            if time.monotonic() > said:
+                said = deadline
+                for pid in orphans:
+                    words = command_of(pid).decode(errors="replace").replace("\0", " ")
+                    progress(
+                        f"still there, of {Path(mark).name}: {pid} {' '.join(words.split())[:300]}"
+                    )
+            time.sleep(0.05)
+        return len(orphans)
 
     def close(self) -> None:
         """End the campaigns that still run."""

@@ -25,7 +25,7 @@ from harness import progress
 
 SWARMTEST = [sys.executable, "-P", "-c", "from swarmtest.ui.cli import main; main()"]
 START = "SWARMTEST_CHAOS_START"
-"""The environment variable that tells the processes of one start from those of others."""
+"""The environment variable that names the cluster or campaign which a process belongs to."""
 _PATIENCE = 600.0
 """Seconds: enough on a busy machine, too."""
 _SAY_EVERY = 10.0
@@ -44,7 +44,7 @@ def wait_for(condition: Callable[[], Any], what: str, seconds: float = _PATIENCE
         if now - said > _SAY_EVERY:
             progress(f"waiting for {now - begun:.0f} s: {what}")
             said = now
-        time.sleep(0.02)
+        time.sleep(0.05)
 
 
 # Processes, as /proc shows them.
@@ -109,13 +109,12 @@ class Keeper:
         self,
         place: Path,
         workers: Sequence[Mapping[str, str]],
-        mark: str,
         tls: Mapping[str, str] | None = None,
     ) -> None:
         """`workers`: what each has in its environment; `tls`: the files of its certificates."""
         self.place = place
         self._workers = workers
-        self.mark = mark
+        self.mark = str(place)
         """The value of `START` in the environment of its processes."""
         self._tls = tls or {}
         with socket.socket() as probe:
@@ -354,21 +353,18 @@ class CampaignProcess:
         words: Sequence[str],
         options: Sequence[str],
         environment: Mapping[str, str],
-        mark: str,
-        number: int = 1,
     ) -> None:
         """Start it.
 
         `output`: where files for what it prints are made. `words`: the subject and other words for
-        `run`; `options`: those for `resume` too. `number`: its number in its store.
+        `run`; `options`: those for `resume` too. It is the first one in its store.
         """
         self._place = place
         self._output = (output.with_suffix(".out"), output.with_suffix(".err"))
-        self.mark = mark
+        self.mark = str(output)
         """The value of `START` in the environment of its processes."""
-        self._environment = {**environment, START: mark}
+        self._environment = {**environment, START: self.mark}
         self._tail = [*options, "--json", "--no-reduce"]
-        self._number = number
         self.starts = 0
         self.said: list[str] = []
         """What it said when it gave up."""
@@ -376,7 +372,7 @@ class CampaignProcess:
 
     def start_again(self) -> None:
         """Resume."""
-        self._process = self._started(["resume", str(self._number)])
+        self._process = self._started(["resume", "1"])
 
     @property
     def pid(self) -> int:
