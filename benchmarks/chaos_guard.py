@@ -82,7 +82,11 @@ def guarded() -> Iterator[Path]:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    os.environ[VARIABLE] = mark
+    temporary = directory / "tmp"
+    temporary.mkdir()
+    temporary.chmod(0o1777)
+    os.environ |= {VARIABLE: mark, "TMPDIR": str(temporary)}
+    tempfile.tempdir = None  # look at TMPDIR again
     try:
         yield directory
     finally:

@@ -7,6 +7,7 @@ and by what they are not, never by a title: Dask changes its own where `setproct
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import os
@@ -332,6 +333,8 @@ class Database:
         """End it."""
         with contextlib.suppress(Exception):
             self._pg_ctl("stop", "-m", "immediate")
+        # At the exit of this process it would write a file, after all files have been removed.
+        atexit.unregister(self._handle._cleanup)
 
     def _pg_ctl(self, *words: str) -> None:
         from pgserver import _commands

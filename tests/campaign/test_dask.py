@@ -388,7 +388,7 @@ def test_a_scheduler_that_stays_away_is_one_line(tmp_path_factory, here, start, 
     refused(done, f"no connection to tcp://127.0.0.1:{processes.port} for ", "swarmtest resume")
 
 
-SILENCED = """
+IN_TROUBLE = """
 import sys
 from swarmtest import Budget, Campaign
 from swarmtest.campaign import Limits
@@ -402,33 +402,36 @@ def pause_once(progress, faults, paused=[]):
         print("begun", flush=True)
         sys.stdin.readline()
 
-address, tests = sys.argv[1:]
+address, tests, store = sys.argv[1:]
 Campaign(
-    "steady.py::Steady", "layered", Budget(tests=int(tests)), seed=11, store="silent.db",
+    "steady.py::Steady", "layered", Budget(tests=int(tests)), seed=11, store=store,
     executor=address, limits=Limits(seconds=1), on_progress=pause_once,
 ).run()
 """
 
 
-def test_a_connection_that_falls_silent_is_replaced(cluster, here, plain, rows):
-    """As if a router had forgotten it, or a clock that was set back made Dask wait."""
+@pytest.mark.parametrize("trouble", [Proxy.silence, Proxy.cut_at_results])
+def test_a_connection_that_is_silent_or_cut_is_replaced(trouble, cluster, here, plain, rows):
+    """Silent: as if a router had forgotten it, or a clock that was set back made Dask wait."""
+    store = f"{trouble.__name__}.db"
     proxy = Proxy(cluster.port)
     address = f"dask://127.0.0.1:{proxy.port}"
     process = subprocess.Popen(
-        [sys.executable, "-c", SILENCED, address, str(TESTS)],
+        [sys.executable, "-c", IN_TROUBLE, address, str(TESTS), store],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         cwd=here,
         text=True,
     )
     with process:
         assert process.stdout
         assert process.stdout.readline() == "begun\n"
-        assert proxy.silence() >= 1
-        process.communicate("go on\n", timeout=300)
+        trouble(proxy)
+        _, errors = process.communicate("go on\n", timeout=300)
     proxy.close()
-    assert process.returncode == 0
-    assert rows(here / "silent.db") == plain
+    assert process.returncode == 0, errors
+    assert rows(here / store) == plain
 
 
 def test_the_scheduler_never_holds_more_than_a_few_batches(cluster, here, start, until):

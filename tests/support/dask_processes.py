@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import signal
 import socket
@@ -27,30 +28,34 @@ def answers(port: int) -> bool:
 
 
 class Proxy:
-    """A port that passes everything on to another one, until its connections fall silent."""
+    """A port that passes everything on to another one, until there is trouble."""
 
     def __init__(self, to: int) -> None:
         self._to = to
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
-        self._silent: list[threading.Event] = []
-        self._ends: list[socket.socket] = []
+        self._silent: set[int] = set()
+        self._cut_at = b""
+        self._pairs: list[tuple[socket.socket, socket.socket]] = []
         self._threads: list[threading.Thread] = []
         self._start(self._accept)
 
-    def silence(self) -> int:
+    def silence(self) -> None:
         """Drop everything from now on that comes over connections that are there."""
-        for event in self._silent:
-            event.set()
-        return len(self._silent)
+        self._silent.update(range(len(self._pairs)))
+
+    def cut_at_results(self) -> None:
+        """Cut the connection over which the next results are asked for, but no other."""
+        self._cut_at = b"gather"
 
     def close(self) -> None:
-        for end in (self._listener, *self._ends):
+        ends = (self._listener, *itertools.chain(*self._pairs))
+        for end in ends:
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
         for thread in self._threads:
             thread.join()
-        for end in (self._listener, *self._ends):
+        for end in ends:
             end.close()
 
     def _start(self, work: Callable[..., None], *arguments: object) -> None:
@@ -62,17 +67,20 @@ class Proxy:
             while True:
                 near, _ = self._listener.accept()
                 far = socket.create_connection(("127.0.0.1", self._to))
-                self._ends += (near, far)
-                self._silent.append(silent := threading.Event())
-                self._start(self._pump, near, far, silent)
-                self._start(self._pump, far, near, silent)
+                self._pairs.append((near, far))
+                for source, sink in ((near, far), (far, near)):
+                    self._start(self._pump, len(self._pairs) - 1, source, sink)
 
-    def _pump(self, source: socket.socket, sink: socket.socket, silent: threading.Event) -> None:
+    def _pump(self, number: int, source: socket.socket, sink: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(1 << 16):
-                if not silent.is_set():
+                if self._cut_at and self._cut_at in data:
+                    self._cut_at = b""
+                    break
+                if number not in self._silent:
                     sink.sendall(data)
-            sink.shutdown(socket.SHUT_RDWR)
+            for end in (source, sink):
+                end.shutdown(socket.SHUT_RDWR)
 
 
 class DaskProcesses:

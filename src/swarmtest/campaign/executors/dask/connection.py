@@ -138,6 +138,8 @@ class SchedulerConnection:
             self._broken = True  # a scheduler that forgot the task has forgotten the others too
             answer = error
         except Exception as error:
+            # If the task itself has not failed, its result did not arrive: the connection was cut.
+            self._broken = self._broken or future.status != "error"
             answer = error
         self._futures.pop(attempt, None)
         self._answers.put((number, answer))
