@@ -9,13 +9,13 @@ import pytest
 
 from swarmtest.store import open_store
 
-HERE = Path(__file__).parent
-UNDER_KILLS = HERE / "steady_under_kills.py"
+SUPPORT = Path(__file__).parents[1] / "support"
+UNDER_KILLS = SUPPORT / "steady_under_kills.py"
 COVERAGE = ("--coverage", "line", "--cover", "steady_under_kills")
 SUBJECTS = {
     "machine": (f"{UNDER_KILLS}::Steady", "-n", 80, "--seed", 15, *COVERAGE),
     "hypothesis": (f"{UNDER_KILLS}::Rules", "-n", 50, "--seed", 3),
-    "command": (HERE / "under_kills.toml", "-n", 30, "--seed", 7),
+    "command": (SUPPORT / "under_kills.toml", "-n", 30, "--seed", 7),
 }
 """With these seeds, the campaign is killed first, and the processes below it later."""
 KILLED = {"machine": [32, 36, 41, 67], "command": [1, 10, 11, 12]}
