@@ -13,27 +13,27 @@ class Steady(Machine):
     steps = 4
 
     @action(value=integers(0, 10**9))
-    def work(self, value):
+    def work(self, value: int) -> None:
         self.event(f"worked {value % 5}")
         kill_for(value, one_in=30)
         if value % 20 == 7:
             raise RuntimeError("a real fault")
 
     @action
-    def rest(self):
+    def rest(self) -> None:
         pass
 
 
 class Rules(RuleBasedStateMachine):
     @initialize()
-    def begin(self):
+    def begin(self) -> None:
         kill_at({5: "campaign", 20: "host", 35: "child"})
 
     @rule(value=strategies.integers(1, 10**9))
-    def work(self, value):
+    def work(self, value: int) -> None:
         if value % 200 == 7:
             raise RuntimeError("a real fault")
 
     @rule()
-    def rest(self):
+    def rest(self) -> None:
         pass
