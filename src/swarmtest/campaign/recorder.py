@@ -127,16 +127,16 @@ class Recorder:
         return [*self._receiver.notes, *([kills] if kills else []), *self.retirement.notes()]
 
     def flush(self) -> None:
-        """Write everything that is waiting to the store, in one transaction."""
-        if self._rows:
-            changed = [self.faults[fault] for fault in self._changed]
-            self._store.record(self._campaign, self._rows, changed, self._tests)
-            self._rows, self._tests, self._changed = [], [], set()
-        if self._new_kills:
+        """Write everything that is waiting to the store, the rows in one transaction."""
+        if self._new_kills:  # first: no row without its note, whenever we are killed
             options = self._store.campaign(self._campaign).options
             killed = {"killed": sorted(self._killed)}
             self._store.update_campaign(self._campaign, options=options | killed)
             self._new_kills = False
+        if self._rows:
+            changed = [self.faults[fault] for fault in self._changed]
+            self._store.record(self._campaign, self._rows, changed, self._tests)
+            self._rows, self._tests, self._changed = [], [], set()
 
     def keep_times(self, **changes: Any) -> None:
         """Store how long the campaign has taken, so that `resume` continues from there."""

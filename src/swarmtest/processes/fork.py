@@ -26,7 +26,8 @@ Answer = TypeVar("Answer")
 
 MOST_KILLS = 3
 """How often a test's process must be killed before that is what the test does."""
-_KILLS = (signal.SIGKILL, signal.SIGTERM)
+KILLS = (signal.SIGKILL, signal.SIGTERM)
+"""The signals that people, schedulers and kernels send."""
 _LOOK = 0.05
 """Seconds between looks whether a silent process has ended."""
 
@@ -92,12 +93,9 @@ class Death:
 
     @property
     def perhaps_from_outside(self) -> bool:
-        """Whether it was killed by a signal that people, schedulers and kernels send.
-
-        A test may send it to itself, too: then it does so again.
-        """
+        """Whether it was killed by one of `KILLS`; if a test did that, it does so again."""
         ours = self.stopped or self.timed_out or self.pipe_gone or self.broken
-        return not ours and os.WIFSIGNALED(self.status) and os.WTERMSIG(self.status) in _KILLS
+        return not ours and os.WIFSIGNALED(self.status) and os.WTERMSIG(self.status) in KILLS
 
     def fault(self, dump: str, timeout: float) -> Fault:
         """Return the fault that a test showed by ending its process; `dump` is what it printed."""

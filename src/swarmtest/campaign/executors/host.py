@@ -12,6 +12,8 @@ Invariants:
   goes to a new child.
 - A kill is not a verdict: a trial whose process was killed runs again alone, in a new child. Only
   what repeats, or what the kernel recorded as out of memory, is a fault.
+- If the host is killed, its cell of shared memory tells the process that started it which trial was
+  running; the next host runs that trial again alone.
 - When the campaign's end of the pipe closes, the host kills its child and ends. A child whose host
   dies is killed by the kernel (Linux) or ends at its next write.
 """
@@ -22,7 +24,6 @@ import builtins
 import contextlib
 import itertools
 import json
-import mmap
 import os
 import pickle
 import select
@@ -45,6 +46,7 @@ from swarmtest.campaign.executors.worker import (
     CampaignJob,
     RowBatch,
     TrialRunner,
+    cell_of_file,
     pack_proposal,
     unpack_proposals,
 )
@@ -100,11 +102,13 @@ class _Failed(Exception):
 class Host:
     """Runs batches in a child, and survives it."""
 
-    def __init__(self, up: int, setup: HostSetup, coverage: Coverage | None = None) -> None:
+    def __init__(
+        self, up: int, cell: memoryview, setup: HostSetup, coverage: Coverage | None = None
+    ) -> None:
         self._up = up
         self._setup = setup
         self._frames = wire.Frames(up)
-        self._cell = memoryview(mmap.mmap(-1, mmap.PAGESIZE)).cast("q")
+        self._cell = cell
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the host)
         self._job: CampaignJob = setup.make_job()
         self._job.coverage = coverage
@@ -113,6 +117,8 @@ class Host:
         self._waiting: list[Any] = []
         self._stopped = 0.0
         self._out_of_memory = limits.OutOfMemoryRecord()
+        self._runs_again = IDLE
+        """The trial that runs again, until its row comes."""
 
     def serve(self) -> None:
         """Run batches until the campaign closes the connection."""
@@ -148,11 +154,12 @@ class Host:
         trials: list[int],
         described: list[Any] | None,
         one_by_one: bool = False,
-        kills_hosts: bool = False,
+        deaths: Mapping[int, int] | None = None,
     ) -> None:
-        """Run a batch; `kills_hosts`: its first trial does that.
+        """Run a batch.
 
-        `one_by_one`: pass each result on before the next trial begins.
+        `one_by_one`: pass each result on before the next trial begins. `deaths`: how many hosts
+        were killed while they ran a trial.
         """
         left = list(trials)
         if len(trials) > FEW:
@@ -161,9 +168,11 @@ class Host:
             unpack_proposals(self._job.subject.space, described) if described is not None else ()
         )
         proposals = dict(zip(trials, given, strict=False))
-        deadly: dict[int, _DeadlyTrial] = {}
-        if kills_hosts:
-            deadly[left[0]] = _DeadlyTrial(Death(0, 0, False, stopped=False), _KILLED_HOST, 0)
+        no_death = Death(0, 0, timed_out=False, stopped=False)
+        deadly = {
+            trial: _DeadlyTrial(no_death, _KILLED_HOST, 0, kills)
+            for trial, kills in (deaths or {}).items()
+        }
         careful = False
         idle_deaths = 0
         while left and not self._stopped:
@@ -177,12 +186,11 @@ class Host:
             child = self._ready_child(new=first is not None)
             still = [pack_proposal(proposals[t]) for t in part] if proposals else None
             child.send(part, still, careful=careful)
+            self._runs_again = part[0] if first is not None else IDLE
             finished = self._finishes(child, part)
             if len(part) < before:
                 del left[: before - len(part)]
                 idle_deaths = 0
-                if first is not None:
-                    self._report_kill(trials[len(trials) - len(left) - 1])
             if finished:
                 continue
             death = self._reap(child)
@@ -269,6 +277,10 @@ class Host:
     def _relay(self, kind: str, body: Any, left: list[int]) -> None:
         if kind == "rows":
             count, ranks, _packed = body
+            if count and self._runs_again != IDLE:
+                # Before the row, so that no store has the row without the note.
+                self._report_kill(self._runs_again)
+                self._runs_again = IDLE
             for fault, *rank in ranks:
                 best = self._worker.best
                 best[fault] = min(best.get(fault, tuple(rank)), tuple(rank))
@@ -555,20 +567,23 @@ def _serve(
 # Starting a host.
 
 
-def main(fd: int) -> None:
+def main(fd: int, cell_file: int) -> None:
     """Read the setup from the connection, then serve; a fresh interpreter starts here."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.set_inheritable(fd, False)
+    cell = cell_of_file(cell_file)
+    os.close(cell_file)
     frames = wire.Frames(fd)
     first: list[Any] = []
     while not first and not frames.ended:
         first = frames.receive()
     if first:
-        run_host(fd, *first[0])
+        run_host(fd, cell, *first[0])
 
 
 def run_host(
     fd: int,
+    cell: memoryview,
     options: dict[str, Any] | Coverage | None,
     pickled: bytes | HostSetup,
     memory: int | None = None,
@@ -586,7 +601,7 @@ def run_host(
         setup = pickle.loads(pickled) if isinstance(pickled, bytes) else pickled
         if memory is not None:
             setup = replace(setup, memory=memory)
-        host = Host(fd, setup, coverage)
+        host = Host(fd, cell, setup, coverage)
     except UserError as error:
         _complain(fd, str(error))
         return
