@@ -15,6 +15,7 @@ configuration no step is skipped: features are chosen in proportion to their wei
 
 from __future__ import annotations
 
+import itertools
 import json
 import struct
 from collections.abc import Sequence
@@ -31,8 +32,10 @@ if TYPE_CHECKING:
 
 FULL = 65535
 """The step that stands for a weight of 1."""
-WEIGHTS, _SETTINGS, _RENORMALISED = 1, 2, 4
+WEIGHTS, _SETTINGS, RENORMALISED_BIT = 1, 2, 4
 """Bits of the first byte of `Configuration.to_bytes`, which say what the rest consists of."""
+_MANY_FEATURES = 64
+"""From here on, numpy adds weights faster than Python."""
 RENORMALISED = "*renormalised"
 """The key that marks a renormalised configuration in JSON; no dimension's name starts with a
 star."""
@@ -68,14 +71,16 @@ class Configuration:
         steps: tuple[int, ...] | None = None,
         settings: tuple[Scalar, ...] = (),
         renormalised: bool = False,
+        packed: bytes = b"",
     ) -> None:
+        """`packed`: what `to_bytes` is to return, if it is known."""
         put = object.__setattr__  # because `__setattr__` refuses
         put(self, "space", space)
         put(self, "bits", bits)
         put(self, "_steps", steps)
         put(self, "_settings", settings)
         put(self, "renormalised", renormalised)
-        put(self, "_packed", b"")
+        put(self, "_packed", packed)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a configuration never changes; cannot set {name!r}")
@@ -93,7 +98,22 @@ class Configuration:
         """Return the weight of each feature, in the space's order."""
         if self._steps is None:
             return tuple(float(self.bits >> i & 1) for i in range(len(self.space.features)))
-        return tuple(step / FULL for step in self._steps)
+        return tuple([step / FULL for step in self._steps])
+
+    def running_weights(self) -> list[float]:
+        """Return the running sums of the weights of the included features.
+
+        >>> from swarmtest import Space
+        >>> Space(["push", "pop", "add"]).configuration({"push": 1, "add": 0.2}).running_weights()
+        [1.0, 1.2]
+        """
+        if self._steps is not None and len(self._steps) > _MANY_FEATURES:
+            import numpy as np
+
+            steps = np.frombuffer(self.to_bytes(), "<u2", len(self._steps), offset=1)
+            sums: list[float] = np.cumsum(steps[steps > 0] / FULL).tolist()
+            return sums
+        return list(itertools.accumulate([weight for weight in self.weights if weight]))
 
     @property
     def fractional(self) -> bool:
@@ -174,7 +194,7 @@ class Configuration:
     def _to_bytes(self) -> bytes:
         count = len(self.space.features)
         kind = WEIGHTS * (self._steps is not None) | _SETTINGS * bool(self._settings)
-        kind |= _RENORMALISED * self.renormalised
+        kind |= RENORMALISED_BIT * self.renormalised
         if self._steps is None:
             body = self.bits.to_bytes((count + 7) // 8, "little")
         else:
@@ -202,7 +222,7 @@ class Configuration:
         else:
             bits = int.from_bytes(body, "little")
         settings = tuple(json.loads(rest)) if kind & _SETTINGS else ()
-        return cls(space, bits, steps, settings, bool(kind & _RENORMALISED))
+        return cls(space, bits, steps, settings, bool(kind & RENORMALISED_BIT))
 
 
 def weighted(
