@@ -10,7 +10,6 @@ for the import.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -37,11 +36,11 @@ _CELLS = 1 << 17
 """Draws to make at once: a megabyte, which fits the cache of a processor's core."""
 
 
-def parts_of(trials: Sequence[int], space: Space) -> Iterator[npt.NDArray[np.int64]]:
-    """Yield the trials in parts whose draws fit the cache."""
+def parts_of(numbers: npt.ArrayLike, space: Space) -> Iterator[npt.NDArray[np.int64]]:
+    """Yield numbers of trials, or of rows, in parts whose draws fit the cache."""
     import numpy as np
 
-    numbers = np.asarray(trials, dtype=np.int64)
+    numbers = np.asarray(numbers, dtype=np.int64)
     size = max(1, _CELLS // max(1, len(space.features)))
     for first in range(0, len(numbers), size):
         yield numbers[first : first + size]
@@ -157,7 +156,6 @@ def weigh_many(
         raise UserError("a strategy proposed an empty configuration: all weights are 0")
     bodies = [b""] * len(trials) if weights.dtype == bool else _packed_steps(weights, present)
     head = bytes([WEIGHTS | RENORMALISED_BIT * renormalised])
-    unpack = struct.Struct(f"<{len(space.features)}H").unpack
     made: dict[tuple[Any, ...], Configuration] = {}
     configurations = []
     for key in zip(masks_of_rows(present), bodies, settings, strict=True):
@@ -166,8 +164,7 @@ def weigh_many(
             mask, body, values = key
             if body:
                 packed = b"" if values else head + body
-                steps = unpack(body)
-                configuration = Configuration(space, mask, steps, values, renormalised, packed)
+                configuration = Configuration(space, mask, body, values, renormalised, packed)
             else:
                 configuration = Configuration(space, mask, None, values)
             made[key] = configuration
@@ -182,11 +179,10 @@ def _packed_steps(
     import numpy as np
 
     scaled = weights * FULL
+    np.maximum(scaled, present, out=scaled)  # a weight above 0 stays above 0
     steps = np.rint(scaled, out=scaled).astype("<u2")
-    low = present & (steps == 0)
-    if low.any():
-        steps[low] = 1  # a weight above 0 stays above 0
-    fractional = (present & (steps != FULL)).any(axis=1)
+    # In 16 bits, 0 - 1 is FULL: of the numbers below, only those for 0 and 1 are FULL - 1 or more.
+    fractional = ((steps - np.uint16(1)) < FULL - 1).any(axis=1)
     width, data = 2 * weights.shape[1], steps.tobytes()
     return [
         data[row * width : row * width + width] if is_fractional else b""

@@ -56,7 +56,7 @@ class Configuration:
     __slots__ = ("_packed", "_settings", "_steps", "bits", "renormalised", "space")
 
     space: Space
-    _steps: tuple[int, ...] | None
+    _steps: bytes | None
     _settings: tuple[Scalar, ...]
     _packed: bytes
     renormalised: bool
@@ -68,12 +68,12 @@ class Configuration:
         self,
         space: Space,
         bits: int,
-        steps: tuple[int, ...] | None = None,
+        steps: bytes | None = None,
         settings: tuple[Scalar, ...] = (),
         renormalised: bool = False,
         packed: bytes = b"",
     ) -> None:
-        """`packed`: what `to_bytes` is to return, if it is known."""
+        """`steps`: the weights, 16 bits each; `packed`: what `to_bytes` returns, if it is known."""
         put = object.__setattr__  # because `__setattr__` refuses
         put(self, "space", space)
         put(self, "bits", bits)
@@ -98,7 +98,7 @@ class Configuration:
         """Return the weight of each feature, in the space's order."""
         if self._steps is None:
             return tuple(float(self.bits >> i & 1) for i in range(len(self.space.features)))
-        return tuple([step / FULL for step in self._steps])
+        return tuple([step / FULL for step in _unpacked(self._steps)])
 
     def running_weights(self) -> list[float]:
         """Return the running sums of the weights of the included features.
@@ -107,13 +107,16 @@ class Configuration:
         >>> Space(["push", "pop", "add"]).configuration({"push": 1, "add": 0.2}).running_weights()
         [1.0, 1.2]
         """
-        if self._steps is not None and len(self._steps) > _MANY_FEATURES:
-            import numpy as np
+        if self._steps is None:
+            return [float(number) for number in range(1, self.bits.bit_count() + 1)]
+        if len(self.space.features) <= _MANY_FEATURES:
+            weights = [step / FULL for step in _unpacked(self._steps) if step]
+            return list(itertools.accumulate(weights))
+        import numpy as np
 
-            steps = np.frombuffer(self.to_bytes(), "<u2", len(self._steps), offset=1)
-            sums: list[float] = np.cumsum(steps[steps > 0] / FULL).tolist()
-            return sums
-        return list(itertools.accumulate([weight for weight in self.weights if weight]))
+        steps = np.frombuffer(self._steps, "<u2")
+        sums: list[float] = np.cumsum(steps[steps > 0] / FULL).tolist()
+        return sums
 
     @property
     def fractional(self) -> bool:
@@ -132,7 +135,7 @@ class Configuration:
             return self._settings[self.space.setting_number(name)]
         if self._steps is None:
             return float(self.bits >> number & 1)
-        return self._steps[number] / FULL
+        return int.from_bytes(self._steps[2 * number : 2 * number + 2], "little") / FULL
 
     def __contains__(self, name: str) -> bool:
         """Return whether a feature's weight is above 0; a setting is always contained.
@@ -198,7 +201,7 @@ class Configuration:
         if self._steps is None:
             body = self.bits.to_bytes((count + 7) // 8, "little")
         else:
-            body = struct.pack(f"<{count}H", *self._steps)
+            body = self._steps
         if self._settings:
             body += json.dumps(self._settings, separators=(",", ":")).encode()
         return bytes([kind]) + body
@@ -217,8 +220,8 @@ class Configuration:
         size = 2 * count if kind & WEIGHTS else (count + 7) // 8
         body, rest = data[1 : 1 + size], data[1 + size :]
         if kind & WEIGHTS:
-            steps = struct.unpack(f"<{count}H", body)
-            bits = sum(1 << number for number, step in enumerate(steps) if step)
+            steps = body
+            bits = sum(1 << number for number, step in enumerate(_unpacked(body)) if step)
         else:
             bits = int.from_bytes(body, "little")
         settings = tuple(json.loads(rest)) if kind & _SETTINGS else ()
@@ -257,7 +260,12 @@ def weighted(
         bit <<= 1
     if not fractional:
         return Configuration(space, bits, None, settings)
-    return Configuration(space, bits, tuple(steps), settings, renormalised)
+    packed = struct.pack(f"<{len(steps)}H", *steps)
+    return Configuration(space, bits, packed, settings, renormalised)
+
+
+def _unpacked(steps: bytes) -> tuple[int, ...]:
+    return struct.unpack(f"<{len(steps) // 2}H", steps)
 
 
 def _not_a_weight(name: str, weight: object) -> str:

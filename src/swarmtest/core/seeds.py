@@ -251,12 +251,24 @@ def _as_array(keys: tuple[int, ...]) -> npt.NDArray[Any]:
 
 def mixed_array(keys: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
     """Return keys after SplitMix64's finaliser: `mixed` for an array of 64-bit integers."""
-    keys = (keys ^ (keys >> 30)) * _MIX_1
-    keys = (keys ^ (keys >> 27)) * _MIX_2
-    keys ^= keys >> 31
-    return keys
+    import numpy as np
+
+    # In place, because temporary arrays take as long as the arithmetic.
+    mixed_keys = keys >> 30
+    mixed_keys ^= keys
+    mixed_keys *= _MIX_1
+    shifted = mixed_keys >> 27
+    mixed_keys ^= shifted
+    mixed_keys *= _MIX_2
+    shifted = np.right_shift(mixed_keys, 31, out=shifted)
+    mixed_keys ^= shifted
+    return mixed_keys
 
 
 def uniforms(keys: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     """Return the uniform numbers in [0, 1) that keys give."""
-    return (mixed_array(keys) >> 11).astype("float64") * _TO_UNIT
+    words = mixed_array(keys)
+    words >>= 11
+    numbers = words.astype("float64")
+    numbers *= _TO_UNIT
+    return numbers

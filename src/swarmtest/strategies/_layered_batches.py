@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from swarmtest.core.batches import rows_of_masks, weigh_many
+from swarmtest.core.batches import parts_of, rows_of_masks, weigh_many
 from swarmtest.core.configuration import FULL
 from swarmtest.core.sampling import Proposal, space_keys
 from swarmtest.core.seeds import (
@@ -120,20 +120,22 @@ def uniform(draws: TrialDraws) -> Drawn:
 
 def power_law(draws: TrialDraws) -> Drawn:
     """Draw a ranking with a power law."""
-    keys = np.where(_members(draws), draws.features(), 2.0)
+    members = _members(draws)
+    keys = np.where(members, draws.features(), 2.0)
+    order = keys.argsort(axis=1)
+    ranked = np.take_along_axis(keys, order, axis=1)
+    # This sort need not keep the order of equal draws, as the one of `layered.power_law` does.
+    doubtful = ((ranked[:, 1:] == ranked[:, :-1]) & (ranked[:, 1:] < 2.0)).any(axis=1)
+    exponents = STEEPEST * draws.single("*exponent")
+    sizes = members.sum(axis=1).tolist()
+    ranks = np.arange(1.0, draws.count + 1)
     weights = np.zeros_like(keys)
-    exponents = (STEEPEST * draws.single("*exponent")).tolist()
-    sizes = (keys < 2.0).sum(axis=1).tolist()
-    order = np.argsort(keys, axis=1, kind="stable")
-    for row, (exponent, size) in enumerate(zip(exponents, sizes, strict=True)):
-        powers = []
-        for rank in range(1, size + 1):
-            power = rank**-exponent
-            if power < FLOOR:
-                break  # the first weight is 1, so all further ones are below the floor
-            powers.append(power)
-        weights[row, order[row, : len(powers)]] = powers
-    return weights, None
+    for row, exponent in enumerate(exponents.tolist()):
+        # The largest weight is 1, so weights of later ranks are below the floor.
+        last = FLOOR ** (-1 / exponent) + 1 if exponent > 0.1 else math.inf
+        kept = int(min(sizes[row], last))
+        weights[row, order[row, :kept]] = ranks[:kept] ** -exponent
+    return weights, doubtful
 
 
 def groups(draws: TrialDraws) -> Drawn:
@@ -158,19 +160,16 @@ def dominant(draws: TrialDraws) -> Drawn:
 
 def beta(draws: TrialDraws) -> Drawn:
     """Draw weights from a beta distribution with random shapes, as `random.betavariate` does."""
-    counters = draws.splits().ravel()
-    rows = np.repeat(np.arange(len(draws.trials)), draws.count)
-    shapes = [
-        np.array([beta_shape(draw) for draw in draws.single(name).tolist()])[rows]
+    a, b = (
+        np.array([beta_shape(draw) for draw in draws.single(name).tolist()])
         for name in ("*a", "*b")
-    ]
-    doubtful = np.zeros(len(counters), bool)
-    first = _gamma(shapes[0], counters, np.arange(len(counters)), doubtful)
-    # After a first number of 0, no second is drawn; it would not change the result.
-    second = _gamma(shapes[1], counters, np.flatnonzero(first), doubtful)
-    sums = np.where(first > 0.0, first + second, 1.0)
-    weights = np.maximum(first / sums, 1e-300).reshape(-1, draws.count)
-    return weights, doubtful.reshape(weights.shape).any(axis=1)
+    )
+    streams = _Streams(draws.splits())
+    first = streams.gamma(a)
+    # After a first number of 0 no second one is drawn; then it does not matter here.
+    sums = first + streams.gamma(b)
+    weights = np.divide(first, sums, out=np.zeros_like(first), where=first > 0.0)
+    return np.maximum(weights, 1e-300), streams.doubtful.any(axis=1)
 
 
 def settle(drawn: Drawn) -> Drawn:
@@ -203,31 +202,42 @@ DRAWING: Mapping[str, Callable[[TrialDraws], Drawn]] = {
 
 
 def propose(
-    strategy: Layered, space: Space, trials: Rows, campaign_seed: int
+    strategy: Layered, space: Space, trials: Sequence[int], campaign_seed: int
 ) -> list[Proposal]:
     """Return the proposals of some trials, in their order."""
-    draws = TrialDraws(space, trials, campaign_seed)
-    numbers = np.searchsorted(BOUNDS, draws.single("*family"), side="right")
+    numbers = np.asarray(trials, dtype=np.int64)
+    families = np.searchsorted(
+        BOUNDS, TrialDraws(space, numbers, campaign_seed).single("*family"), side="right"
+    )
     proposals: list[Proposal] = [None] * len(trials)  # type: ignore[list-item]  # filled below
-    for number in np.unique(numbers).tolist():
-        family = FAMILIES[number][0]
-        rows = np.flatnonzero(numbers == number)
-        weights, doubtful = settle(DRAWING[family](draws.of(rows)))
-        configurations = weigh_many(
-            space, weights, trials[rows], campaign_seed, strategy.renormalise
-        )
-        made: dict[int, Proposal] = {}  # by the configuration's identity: equal ones are the same
-        for row, configuration in zip(rows.tolist(), configurations, strict=True):
-            proposal = made.get(id(configuration))
-            if proposal is None:
-                # Constraints may keep a feature out; how often has no known formula.
-                chances = () if space.clauses else _chances(family, draws.count, configuration.bits)
-                proposal = made[id(configuration)] = Proposal(configuration, chances, family)
-            proposals[row] = proposal
-        if doubtful is not None:
-            for row in rows[doubtful].tolist():
-                trial = int(trials[row])
-                proposals[row] = strategy.ask(space, trial, Stream(campaign_seed, trial))
+    for family in sorted(set(families.tolist())):
+        for rows in parts_of(np.flatnonzero(families == family), space):
+            drawn = _propose_alike(strategy, space, family, numbers[rows], campaign_seed)
+            for row, proposal in zip(rows.tolist(), drawn, strict=True):
+                proposals[row] = proposal
+    return proposals
+
+
+def _propose_alike(
+    strategy: Layered, space: Space, number: int, trials: Rows, campaign_seed: int
+) -> list[Proposal]:
+    """Return the proposals of trials of one family."""
+    family, count = FAMILIES[number][0], len(space.features)
+    weights, doubtful = settle(DRAWING[family](TrialDraws(space, trials, campaign_seed)))
+    configurations = weigh_many(space, weights, trials, campaign_seed, strategy.renormalise)
+    proposals = []
+    made: dict[int, Proposal] = {}  # by the configuration's identity: equal ones are the same
+    for configuration in configurations:
+        proposal = made.get(id(configuration))
+        if proposal is None:
+            # Constraints may keep a feature out; how often has no known formula.
+            chances = () if space.clauses else _chances(family, count, configuration.bits)
+            proposal = made[id(configuration)] = Proposal(configuration, chances, family)
+        proposals.append(proposal)
+    if doubtful is not None:
+        for row in np.flatnonzero(doubtful).tolist():
+            trial = int(trials[row])
+            proposals[row] = strategy.ask(space, trial, Stream(campaign_seed, trial))
     return proposals
 
 
@@ -290,74 +300,95 @@ def _three_bits(streams: Rows, count: int) -> list[list[int]]:
     return numbers
 
 
-# Gamma variates: `random.gammavariate` for arrays. A pass of its loop is made for all numbers that
-# are not accepted yet.
+# Gamma variates: `random.gammavariate` for matrices. A round of its loop is made for all numbers
+# that are not accepted yet, and the last few are left to `random` itself.
 
 _LOG4 = math.log(4.0)
 _SG_MAGIC = 1.0 + math.log(4.5)
+_FEW_LEFT = 24
+"""A round takes as long as it takes to draw this many numbers one by one."""
 
 
-def _gamma(shapes: Matrix, counters: Rows, wanted: Rows, doubtful: Rows) -> Matrix:
-    """Return a number for each of the wanted streams, 0 for others; advance their counters."""
-    numbers = np.zeros(len(counters))
-    for pass_, chosen in (
-        (_cheng, wanted[shapes[wanted] > 1.0]),
-        (_exponential, wanted[shapes[wanted] == 1.0]),
-        (_ahrens_dieter, wanted[shapes[wanted] < 1.0]),
-    ):
-        while len(chosen):
-            values, accepted = pass_(shapes, counters, chosen, doubtful)
-            numbers[chosen[accepted]] = values[accepted]
-            chosen = chosen[~accepted]
-    return numbers
+class _Streams:
+    """The streams of the features of some trials, a row for each trial."""
+
+    def __init__(self, keys: Rows) -> None:
+        self._counters = keys
+        self.doubtful = np.zeros(keys.shape, bool)
+
+    def gamma(self, shapes: Matrix) -> Matrix:
+        """Return the next number of each stream, given the shape of each row."""
+        numbers = np.empty(self._counters.shape)
+        for draw, rows in (
+            (_cheng, shapes > 1.0),
+            (_exponential, shapes == 1.0),
+            (_ahrens_dieter, shapes < 1.0),
+        ):
+            if rows.any():
+                self._draw(draw, np.flatnonzero(rows), shapes, numbers)
+        return numbers
+
+    def _draw(self, draw: _Round, rows: Rows, shapes: Matrix, numbers: Matrix) -> None:
+        width = numbers.shape[1]
+        places = (rows[:, None] * width + np.arange(width)).ravel()
+        shape = np.repeat(shapes[rows], width)
+        counters = self._counters.reshape(-1)[places]
+        while len(places) > _FEW_LEFT:
+            values, accepted, doubtful = draw(shape, counters)
+            numbers.reshape(-1)[places[accepted]] = values[accepted]
+            self._counters.reshape(-1)[places[accepted]] = counters[accepted]
+            self.doubtful.reshape(-1)[places[doubtful]] = True
+            left = ~accepted
+            places, shape, counters = places[left], shape[left], counters[left]
+        stream = Stream()
+        for place, alpha, counter in zip(
+            places.tolist(), shape.tolist(), counters.tolist(), strict=True
+        ):
+            stream.rekey(counter)
+            numbers.reshape(-1)[place] = stream.gammavariate(alpha, 1.0)
+            self._counters.reshape(-1)[place] = stream.getstate()[2]
 
 
-def _next(counters: Rows, chosen: Rows) -> Matrix:
-    """Return the next uniform number of the chosen streams."""
-    counters[chosen] += GOLDEN
-    return uniforms(counters[chosen])
+_Round: TypeAlias = Callable[[Matrix, Rows], tuple[Matrix, Rows, Rows]]
+"""Shapes and counters, which are advanced; returns numbers, which are accepted, and doubtful."""
 
 
-def _cheng(
-    shapes: Matrix, counters: Rows, chosen: Rows, doubtful: Rows
-) -> tuple[Matrix, Rows]:
-    first = _next(counters, chosen)
-    usable = (first > 1e-7) & (first < 0.9999999)
-    second = np.ones(len(chosen))
-    second[usable] = 1.0 - _next(counters, chosen[usable])
-    first = np.where(usable, first, 0.5)
-    shape = shapes[chosen]
+def _next(counters: Rows) -> Matrix:
+    """Return the next uniform number of streams."""
+    counters += GOLDEN
+    return uniforms(counters)
+
+
+def _cheng(shape: Matrix, counters: Rows) -> tuple[Matrix, Rows, Rows]:
+    before = counters.copy()
+    first = _next(counters)
+    skipped = ~((first > 1e-7) & (first < 0.9999999))
+    second = 1.0 - _next(counters)
+    if skipped.any():  # then no second number is drawn
+        counters[skipped] = before[skipped] + GOLDEN
+        first[skipped] = 0.5
     root = np.sqrt(2.0 * shape - 1.0)
     v = np.log(first / (1.0 - first)) / root
     values = shape * np.exp(v)
     z = first * first * second
     r = (shape - _LOG4) + (shape + root) * v - values
     excess = np.maximum(r + _SG_MAGIC - 4.5 * z, r - np.log(z))
-    doubtful[chosen[usable & (np.abs(excess) < _DOUBT)]] = True
-    return values, usable & (excess >= 0.0)
+    return values, (excess >= 0.0) & ~skipped, (np.abs(excess) < _DOUBT) & ~skipped
 
 
-def _exponential(
-    shapes: Matrix, counters: Rows, chosen: Rows, doubtful: Rows
-) -> tuple[Matrix, Rows]:
-    values = -np.log(1.0 - _next(counters, chosen))
-    return values, np.ones(len(chosen), bool)
+def _exponential(shape: Matrix, counters: Rows) -> tuple[Matrix, Rows, Rows]:
+    values = -np.log(1.0 - _next(counters))
+    return values, np.ones(len(shape), bool), np.zeros(len(shape), bool)
 
 
-def _ahrens_dieter(
-    shapes: Matrix, counters: Rows, chosen: Rows, doubtful: Rows
-) -> tuple[Matrix, Rows]:
-    shape = shapes[chosen]
+def _ahrens_dieter(shape: Matrix, counters: Rows) -> tuple[Matrix, Rows, Rows]:
     b = (math.e + shape) / math.e
-    p = b * _next(counters, chosen)
+    p = b * _next(counters)
     small = p <= 1.0
-    values = np.where(
-        small,
-        np.where(small, p, 0.0) ** (1.0 / shape),
-        -np.log(np.where(small, 1.0, (b - p) / shape)),
-    )
+    power = np.where(small, p, 1.0) ** (1.0 / shape)
+    log = -np.log(np.where(small, 1.0, (b - p) / shape))
+    values = np.where(small, power, log)
     with np.errstate(divide="ignore"):
         limit = np.where(small, np.exp(-values), values ** (shape - 1.0))
-    second = _next(counters, chosen)
-    doubtful[chosen[np.abs(second - limit) < _DOUBT]] = True
-    return values, second <= limit
+    second = _next(counters)
+    return values, second <= limit, np.abs(second - limit) < _DOUBT

@@ -33,9 +33,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from swarmtest.core.batches import parts_of
 from swarmtest.core.sampling import Proposal, alike_given_the_others, odds_by_size, toss, weigh
-from swarmtest.core.seeds import FEW, Stream
+from swarmtest.core.seeds import Stream
 from swarmtest.core.space import Space
 from swarmtest.strategies.strategy import register
 
@@ -45,6 +44,9 @@ FLOOR = 1 / 32
 """A feature with a weight below this is left out."""
 STEEPEST = 3.0
 """The largest exponent of a power law."""
+
+_FEW_DRAWS, _OVERHEAD = 400, 6
+"""Drawing a batch at once is worth it from about 400 draws on, if a trial counts as 6 more."""
 
 Weights = Mapping[str, float]
 """Weights by name; a feature without one is left out."""
@@ -151,14 +153,12 @@ class Layered:
         self, space: Space, trials: Sequence[int], campaign_seed: int
     ) -> list[Proposal] | None:
         """Return the proposals of a batch of trials; None if there are too few to be worth it."""
-        if len(trials) <= FEW or not space.features:
+        count = len(space.features)
+        if not count or len(trials) * (count + _OVERHEAD) <= _FEW_DRAWS:
             return None
-        from swarmtest.strategies import _layered_batches as batches
+        from swarmtest.strategies._layered_batches import propose  # it imports numpy
 
-        proposals: list[Proposal] = []
-        for part in parts_of(trials, space):
-            proposals += batches.propose(self, space, part, campaign_seed)
-        return proposals
+        return propose(self, space, trials, campaign_seed)
 
 
 def settled(names: Sequence[str], raw: Weights) -> list[float]:
