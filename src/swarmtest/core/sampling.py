@@ -224,6 +224,7 @@ class SpaceKeys:
 
 @functools.lru_cache(maxsize=64)
 def space_keys(space: Space) -> SpaceKeys:
+    """Return the keys of a space's names."""
     return SpaceKeys(
         keys=tuple(key_of(name) for name in space.feature_names),
         setting_keys=tuple(key_of(name) for name in space.setting_names),

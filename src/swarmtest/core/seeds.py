@@ -254,7 +254,7 @@ def mixed_array(keys: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
     import numpy as np
 
     # In place, because temporary arrays take as long as the arithmetic.
-    mixed_keys = keys >> 30
+    mixed_keys: npt.NDArray[Any] = keys >> 30
     mixed_keys ^= keys
     mixed_keys *= _MIX_1
     shifted = mixed_keys >> 27

@@ -169,7 +169,7 @@ def beta(draws: TrialDraws) -> Drawn:
     # After a first number of 0 no second one is drawn; then it does not matter here.
     sums = first + streams.gamma(b)
     weights = np.divide(first, sums, out=np.zeros_like(first), where=first > 0.0)
-    return np.maximum(weights, 1e-300), streams.doubtful.any(axis=1)
+    return np.maximum(weights, 1e-300), np.any(streams.doubtful, axis=1)
 
 
 def settle(drawn: Drawn) -> Drawn:
@@ -244,7 +244,9 @@ def _propose_alike(
 def _chances(family: str, count: int, bits: int) -> tuple[float, ...]:
     """Return the propensities of the features in a configuration: `chances_of`, faster."""
     odds = chances_by_size(family, count, bits.bit_count())
-    return odds if len(odds) < 2 else tuple(np.where(rows_of_masks([bits], count)[0], *odds).tolist())
+    return (
+        odds if len(odds) < 2 else tuple(np.where(rows_of_masks([bits], count)[0], *odds).tolist())
+    )
 
 
 def _some(draws: TrialDraws, share: float | Matrix) -> Rows:

@@ -149,13 +149,15 @@ class Host:
         described: list[Any] | None,
         one_by_one: bool = False,
         kills_hosts: bool = False,
+        to_follow: int = 0,
     ) -> None:
         """Run a batch; `kills_hosts`: its first trial does that.
 
-        `one_by_one`: pass each result on before the next trial begins.
+        `one_by_one`: pass each result on before the next trial begins. `to_follow`: how many
+        trials will come soon, in other batches.
         """
         left = list(trials)
-        if len(trials) > FEW:
+        if len(trials) + to_follow > FEW:
             import numpy  # noqa: F401  (a child would need it, and every later child again)
         given = (
             unpack_proposals(self._job.subject.space, described) if described is not None else ()
