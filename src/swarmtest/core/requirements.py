@@ -29,7 +29,7 @@ class Requirements:
     >>> needs.toss_in_turn([0, 1], [False, True], [0.5, 0.5])
     (0, (0.5, 0.0))
     >>> needs.toss_in_turn([1, 0], [False, True], [0.5, 0.5])
-    (2, (1.0, 0.5))
+    (3, (1.0, 0.5))
     """
 
     def __init__(self, clauses: Iterable[Masks], features: int) -> None:
