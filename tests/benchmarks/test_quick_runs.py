@@ -38,7 +38,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "detection.py": ("layered_worst_ratio", "odds_coin_one_in"),
     "directed.py": ("api_ratio", "c_ratio", "adaptive_vs_best"),
     "directed_faults.py": ("best", "best_mean_improvement"),
-    "grammars.py": ("vs_grammarinator", "vs_hypothesis"),
+    "grammars.py": ("vs_grammarinator", "vs_hypothesis", "swarm_vs_default_rate"),
     "hypothesis_swarm.py": ("vs_hypothesis_tests", "vs_hypothesis_cpu"),
     "instrument.py": ("line_slowdown", "branch_slowdown", "path_slowdown", "native_vs_gcov"),
     "interrupts.py": tuple(f"ctrl_c_{case}_s" for case in ("busy", "hanging", "again", "locked")),
@@ -60,13 +60,13 @@ KEYS: dict[str, tuple[str, ...]] = {
     "roles.py": ("vs_statsmodels", "seconds_100k_64_20k", "wrong_role_rate"),
     "scale.py": (
         *("two_workers", "dask_overhead_us", "sqlite_per_second", "postgresql_per_second"),
-        "counting",
+        *("dask_overhead_ms", "counting"),
     ),
     "search.py": ("random_vs_best_min", "hill_wins", "replay_vs_live"),
     "startup.py": ("help_cpu_s", "list_cpu_s", "run_cpu_s", "import_cpu_s", "own_modules_list"),
     "store_speed.py": ("sqlite_write_per_second", "postgres_write_per_second", "copy_per_second"),
     "suites.py": ("time_vs_greedy", "kept_vs_random"),
-    "throughput.py": ("vs_bare", "vs_hypothesis", "two_workers"),
+    "throughput.py": ("vs_bare", "vs_hypothesis", "two_workers", "layered_vs_coin"),
 }
 """What each benchmark prints, also with ``--quick``: what issues name, and what the docs show."""
 

@@ -271,20 +271,43 @@ def test_a_batch_that_ran_twice_counts_once_and_its_faults_only_with_a_row():
     assert definitions.received_from([]) == {}
 
 
+def start_host(directory, subject):
+    """A host as a Dask worker starts it, in a directory that has the subject's file."""
+    make = job_maker(SubjectReference(subject), subject, parse_strategy("coin"), 11, False)
+    interpreter = Interpreter(sys.path, (), str(directory))
+    setup = pickle.dumps(HostSetup(make, 10.0, 0))
+    return RemoteHost("ant/1-1", spawn(interpreter, setup, None), PathTranslator("?"))
+
+
 @pytest.fixture
 def remote_host(tmp_path, monkeypatch):
     monkeypatch.setenv("NAP", "20")
     (tmp_path / "steady.py").write_text(STEADY.read_text())
-    reference = SubjectReference("steady.py::Steady")
-    make = job_maker(reference, "steady.py::Steady", parse_strategy("coin"), 11, False)
-    interpreter = Interpreter(sys.path, (), str(tmp_path))
-    made = RemoteHost(
-        "ant/1-1",
-        spawn(interpreter, pickle.dumps(HostSetup(make, 10.0, 0)), None),
-        PathTranslator("?"),
-    )
+    made = start_host(tmp_path, "steady.py::Steady")
     yield made
     made.close()
+
+
+LOADED = """
+import sys
+from swarmtest import Machine, action
+
+class Loaded(Machine):
+    @action
+    def look(self):
+        assert "numpy" in sys.modules
+"""
+
+
+def test_what_children_need_for_many_trials_is_imported_once_before_the_first(tmp_path):
+    (tmp_path / "loaded.py").write_text(LOADED)
+    host = start_host(tmp_path, "loaded.py::Loaded")
+    try:
+        results = host.run(list(range(20)), None, 60.0, lambda: False)
+    finally:
+        host.close()
+    rows = [row for message in results.messages for row in BatchMessage.unpack(message).rows]
+    assert [row.fault for row in rows] == [None] * 20
 
 
 def test_a_slow_worker_gives_back_in_time_what_it_cannot_do(remote_host):

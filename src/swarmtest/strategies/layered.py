@@ -33,7 +33,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from swarmtest.core.sampling import Proposal, alike_given_the_others, toss, weigh
+from swarmtest.core.sampling import Proposal, alike_given_the_others, odds_by_size, toss, weigh
 from swarmtest.core.seeds import Stream
 from swarmtest.core.space import Space
 from swarmtest.strategies.strategy import register
@@ -42,8 +42,11 @@ from swarmtest.strategies.strategy import register
 
 FLOOR = 1 / 32
 """A feature with a weight below this is left out."""
-_STEEPEST = 3.0
+STEEPEST = 3.0
 """The largest exponent of a power law."""
+
+_FEW_DRAWS, _OVERHEAD = 400, 6
+"""Drawing a batch at once is worth it from about 400 draws on, if a trial counts as 6 more."""
 
 Weights = Mapping[str, float]
 """Weights by name; a feature without one is left out."""
@@ -77,8 +80,7 @@ def uniform(space: Space, rng: Stream) -> Weights:
 
 def beta(space: Space, rng: Stream) -> Weights:
     """Draw weights between "all or nothing" (small shapes) and "all alike" (large shapes)."""
-    a = _log_uniform(1 / 4, 8, rng.named("*a"))
-    b = _log_uniform(1 / 4, 8, rng.named("*b"))
+    a, b = beta_shape(rng.named("*a")), beta_shape(rng.named("*b"))
     draws = {name: rng.split(name).betavariate(a, b) for name in space.feature_names}
     return {name: max(draw, 1e-300) for name, draw in draws.items()}
 
@@ -86,7 +88,7 @@ def beta(space: Space, rng: Stream) -> Weights:
 def power_law(space: Space, rng: Stream) -> Weights:
     """Draw a ranking with a power law, for bugs that need A more often than B than C."""
     order = sorted(_members(space.feature_names, rng), key=rng.named)
-    exponent = _STEEPEST * rng.named("*exponent")
+    exponent = STEEPEST * rng.named("*exponent")
     return {name: (rank + 1) ** -exponent for rank, name in enumerate(order)}
 
 
@@ -104,7 +106,7 @@ def groups(space: Space, rng: Stream) -> Weights:
 def dominant(space: Space, rng: Stream) -> Weights:
     """Make one feature two to thirty-two times as likely as each of the others."""
     members = _members(space.feature_names, rng)
-    low, top = _log_uniform(FLOOR, 1 / 2, rng.named("*low")), min(members, key=rng.named)
+    low, top = low_weight(rng.named("*low")), min(members, key=rng.named)
     return {name: 1.0 if name == top else low for name in members}
 
 
@@ -119,7 +121,8 @@ FAMILIES: tuple[tuple[str, float, Family], ...] = (
     ("equal", 0.05, equal),
 )
 """Each family's name, its share of the tests, and how it draws weights."""
-_BOUNDS = list(itertools.accumulate(share for _, share, _ in FAMILIES))[:-1]
+BOUNDS = list(itertools.accumulate(share for _, share, _ in FAMILIES))[:-1]
+"""Where the share of each family but the first begins."""
 
 
 @register("layered")
@@ -139,12 +142,23 @@ class Layered:
         names = space.feature_names
         if not names:
             return toss(space, (), rng)
-        family, _, draw = FAMILIES[bisect.bisect_right(_BOUNDS, rng.named("*family"))]
+        family, _, draw = FAMILIES[bisect.bisect_right(BOUNDS, rng.named("*family"))]
         weights = settled(names, draw(space, rng))
         bits = sum(1 << number for number, weight in enumerate(weights) if weight)
         # Constraints may keep a feature out; how often has no known formula.
         chances = () if space.clauses else chances_of(family, len(names), bits)
         return weigh(space, weights, rng, chances, family, self.renormalise)
+
+    def ask_many(
+        self, space: Space, trials: Sequence[int], campaign_seed: int
+    ) -> list[Proposal] | None:
+        """Return the proposals of a batch of trials; None if there are too few to be worth it."""
+        count = len(space.features)
+        if not count or len(trials) * (count + _OVERHEAD) <= _FEW_DRAWS:
+            return None
+        from swarmtest.strategies._layered_batches import propose  # it imports numpy
+
+        return propose(self, space, trials, campaign_seed)
 
 
 def settled(names: Sequence[str], raw: Weights) -> list[float]:
@@ -159,6 +173,16 @@ def settled(names: Sequence[str], raw: Weights) -> list[float]:
     least = FLOOR * top
     weights = [raw.get(name, 0.0) for name in names]
     return [weight / top if weight >= least else 0.0 for weight in weights]
+
+
+def beta_shape(draw: float) -> float:
+    """Return a shape of the beta distribution: small and large ones are equally likely."""
+    return _log_uniform(1 / 4, 8, draw)
+
+
+def low_weight(draw: float) -> float:
+    """Return the weight of the features beside a dominant one."""
+    return _log_uniform(FLOOR, 1 / 2, draw)
 
 
 def _log_uniform(low: float, high: float, draw: float) -> float:
@@ -196,6 +220,19 @@ def chances_of(family: str, count: int, bits: int) -> tuple[float, ...]:
     """
     sizes = sizes_of(family, count)
     return alike_given_the_others(sizes, bits) if sizes else ()
+
+
+@functools.lru_cache(maxsize=65536)
+def chances_by_size(family: str, count: int, size: int) -> tuple[float, ...]:
+    """Return the propensity of a feature that is in and of one that is out.
+
+    There is only one number if the two are the same, and none if there is no formula.
+
+    >>> chances_by_size("biased-coin", 3, 3), chances_by_size("uniform", 3, 2)
+    ((0.75,), ())
+    """
+    sizes = sizes_of(family, count)
+    return odds_by_size(sizes, size) if sizes else ()
 
 
 @functools.lru_cache(maxsize=256)

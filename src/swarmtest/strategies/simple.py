@@ -28,6 +28,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from swarmtest.core.batches import toss_many
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Result
@@ -37,7 +38,6 @@ from swarmtest.core.sampling import (
     draw_settings,
     rates_for,
     toss,
-    toss_many,
     weigh,
 )
 from swarmtest.core.seeds import Stream, key_of
@@ -81,7 +81,7 @@ class Coin:
     def ask_many(
         self, space: Space, trials: Sequence[int], campaign_seed: int
     ) -> list[Proposal] | None:
-        """Return the proposals of a batch of trials; None if they cannot be tossed at once."""
+        """Return the proposals of a batch of trials; None for a fixed swarm or a random bias."""
         if self.n or isinstance(self.p, str):
             return None
         return toss_many(space, rates_for(space, self.p), trials, campaign_seed)

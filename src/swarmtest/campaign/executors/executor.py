@@ -50,6 +50,9 @@ class BatchShape:
     """How long a batch should take."""
     learning_seconds: float = 0.05
     """The same for a strategy that learns: what is out was asked for before it learnt more."""
+    shortest_seconds: float = 0.0
+    """Near the end of the budget, batches shrink so that all workers stay busy, to no less than
+    this. It should be longer than it takes to hand over a batch."""
     largest: int = 5000
     """Trials in a batch."""
     largest_with_proposals: int = 64

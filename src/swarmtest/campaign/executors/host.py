@@ -155,14 +155,16 @@ class Host:
         described: list[Any] | None,
         one_by_one: bool = False,
         deaths: Mapping[int, int] | None = None,
+        to_follow: int = 0,
     ) -> None:
         """Run a batch.
 
         `one_by_one`: pass each result on before the next trial begins. `deaths`: how many hosts
-        were killed while they ran a trial.
+        were killed while they ran a trial. `to_follow`: how many trials will come soon, in other
+        batches.
         """
         left = list(trials)
-        if len(trials) > FEW:
+        if len(trials) + to_follow > FEW:
             import numpy  # noqa: F401  (a child would need it, and every later child again)
         given = (
             unpack_proposals(self._job.subject.space, described) if described is not None else ()

@@ -113,7 +113,16 @@ _MOST_DEATHS = 10
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0
 _LOADING = 60.0
 """Seconds that workers have to load the subject, besides."""
-_SHAPE = BatchShape(seconds=0.5, learning_seconds=0.2, largest_with_proposals=512, grace=3.0)
+_SHAPE = BatchShape(
+    seconds=1.0,
+    learning_seconds=0.2,
+    shortest_seconds=0.1,
+    largest=50_000,
+    largest_with_proposals=512,
+    grace=3.0,
+)
+"""Handing over a batch takes Dask about ten milliseconds, whatever is in it. A worker that is
+killed costs the tests of the batches that it had, which others run again."""
 
 
 @dataclass
@@ -316,7 +325,7 @@ class DaskExecutor(Executor):
         if done:
             self._deaths = 0
             rate = done / max(answer["seconds"], 1e-6)
-            self.rate = rate if not self.rate else 0.7 * self.rate + 0.3 * rate
+            self.rate = rate if not self.rate else 0.5 * self.rate + 0.5 * rate
         elif answer["died"]:
             self._deaths += 1
             if self._deaths > _MOST_DEATHS * max(1, self.slots):

@@ -228,7 +228,7 @@ class PathTranslator:
 # confirms it.
 
 _PIECE_SECONDS = 0.1
-_LARGEST_PIECE = 1000
+_LARGEST_PIECE = 5000
 _LARGEST_WITH_PROPOSALS = 64
 """Proposals that fit a socket's buffer."""
 _LISTEN = 0.05
@@ -335,7 +335,8 @@ class RemoteHost:
         piece = None if proposals is None else proposals[first:last]
         began = time.monotonic()
         deaths = {trial: care.deaths[trial] for trial in trials[first:last] if trial in care.deaths}
-        self._send(("batch", (trials[first:last], piece, care.one_by_one, deaths)))
+        to_follow = len(trials) - last
+        self._send(("batch", (trials[first:last], piece, care.one_by_one, deaths, to_follow)))
         self._hear_piece(results, stopped)
         rate = (results.done - first) / max(time.monotonic() - began, 1e-6)
         self._rate = 0.5 * (self._rate or rate) + 0.5 * rate
