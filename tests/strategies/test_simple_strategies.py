@@ -122,6 +122,13 @@ def test_complete_has_each_subset_once_per_cycle():
     assert proposals[63:] == proposals[:63]
 
 
+def test_complete_has_an_order_for_each_seed():
+    orders = [[q.configuration.bits for q in asked(Complete(), SIX, 63, seed)] for seed in range(9)]
+    assert len({*map(tuple, orders)}) == 9
+    assert {tuple(sorted(order)) for order in orders} == {tuple(range(1, 64))}
+    assert orders[3] == [q.configuration.bits for q in asked(Complete(), SIX, 63, 3)]
+
+
 def test_complete_has_no_favourites_when_it_ends_before_a_full_cycle():
     space = Space([f"f{i}" for i in range(10)])
     tests = 300

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _MASK = 0xFFFF_FFFF_FFFF_FFFF
-_GOLDEN = 0x9E37_79B9_7F4A_7C15
+GOLDEN = 0x9E37_79B9_7F4A_7C15
+"""The step of SplitMix64."""
 _MIX_1 = 0xBF58_476D_1CE4_E5B9
 _MIX_2 = 0x94D0_49BB_1331_11EB
 _TO_UNIT = 2.0**-53
@@ -75,7 +76,7 @@ def trial_key(campaign_seed: int, trial: int) -> int:
     >>> trial_key(0, 1) == trial_key(0, 1)
     True
     """
-    return mixed((_campaign_key(campaign_seed) + (trial + 1) * _GOLDEN) & _MASK)
+    return mixed((_campaign_key(campaign_seed) + (trial + 1) * GOLDEN) & _MASK)
 
 
 def seed_of_test(campaign_seed: int, trial: int) -> int:
@@ -84,7 +85,7 @@ def seed_of_test(campaign_seed: int, trial: int) -> int:
     >>> 0 <= seed_of_test(7, 3) < 2**63
     True
     """
-    return mixed(trial_key(campaign_seed, trial) ^ _GOLDEN) >> 1
+    return mixed(trial_key(campaign_seed, trial) ^ GOLDEN) >> 1
 
 
 class Stream(random.Random):
@@ -122,11 +123,11 @@ class Stream(random.Random):
 
     def named(self, name: str, attempt: int = 0) -> float:
         """Return a uniform number in [0, 1) that depends only on the trial and the name."""
-        return (mixed((self.key + attempt * _GOLDEN & _MASK) ^ key_of(name)) >> 11) * _TO_UNIT
+        return (mixed((self.key + attempt * GOLDEN & _MASK) ^ key_of(name)) >> 11) * _TO_UNIT
 
     def named_each(self, keys: Sequence[int], attempt: int = 0) -> list[float]:
         """Return `named` for many names at once, given their keys (see `key_of`)."""
-        base = self.key + attempt * _GOLDEN & _MASK
+        base = self.key + attempt * GOLDEN & _MASK
         if len(keys) <= _FEW_KEYS:
             return [(mixed(base ^ key) >> 11) * _TO_UNIT for key in keys]
         uniform: list[float] = _uniforms(_as_array(tuple(keys)) ^ base).tolist()
@@ -156,7 +157,7 @@ class Stream(random.Random):
 
     def random(self) -> float:
         """Return the next uniform number in [0, 1) of the unnamed sequence."""
-        self._counter = self._counter + _GOLDEN & _MASK
+        self._counter = self._counter + GOLDEN & _MASK
         return (mixed(self._counter) >> 11) * _TO_UNIT
 
     def getrandbits(self, k: int, /) -> int:
@@ -165,7 +166,7 @@ class Stream(random.Random):
             raise ValueError("number of bits must be non-negative")
         bits = 0
         for _ in range((k + 63) // 64):
-            self._counter = self._counter + _GOLDEN & _MASK
+            self._counter = self._counter + GOLDEN & _MASK
             bits = bits << 64 | mixed(self._counter)
         return bits >> (-k % 64)
 
@@ -194,7 +195,7 @@ def named_of_trials(
     >>> float(named_of_trials(1, [0, 5], [key_of("push")])[1, 0]) == Stream(1, 5).named("push")
     True
     """
-    trial_keys = _trial_keys(campaign_seed, trials) + (attempt * _GOLDEN & _MASK)
+    trial_keys = _trial_keys(campaign_seed, trials) + (attempt * GOLDEN & _MASK)
     return _uniforms(trial_keys[:, None] ^ _as_array(tuple(keys))[None, :])
 
 
@@ -206,14 +207,14 @@ def seeds_of_tests(campaign_seed: int, trials: Sequence[int]) -> list[int]:
     """
     if len(trials) <= FEW:
         return [seed_of_test(campaign_seed, trial) for trial in trials]
-    seeds: list[int] = (mixed_array(_trial_keys(campaign_seed, trials) ^ _GOLDEN) >> 1).tolist()
+    seeds: list[int] = (mixed_array(_trial_keys(campaign_seed, trials) ^ GOLDEN) >> 1).tolist()
     return seeds
 
 
 def _trial_keys(campaign_seed: int, trials: npt.ArrayLike) -> npt.NDArray[Any]:
     import numpy as np
 
-    steps = (np.asarray(trials, dtype=np.uint64) + 1) * _GOLDEN
+    steps = (np.asarray(trials, dtype=np.uint64) + 1) * GOLDEN
     return mixed_array(steps + mixed(campaign_seed & _MASK))
 
 

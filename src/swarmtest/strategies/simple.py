@@ -23,7 +23,6 @@ the blog, a chosen feature is skipped with probability 1 - weight, and the step 
 from __future__ import annotations
 
 import functools
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -40,7 +39,7 @@ from swarmtest.core.sampling import (
     toss_many,
     weigh,
 )
-from swarmtest.core.seeds import Stream, key_of
+from swarmtest.core.seeds import GOLDEN, Stream, mixed_array, trial_key
 from swarmtest.core.space import Space
 from swarmtest.strategies.strategy import register
 
@@ -249,8 +248,8 @@ Default = AllOn
 class Complete:
     """Every subset that the constraints allow, in turn, then again from the start.
 
-    The order is shuffled, so that a campaign that ends before it has run all subsets has still
-    had every feature in about half of its tests.
+    The order follows the campaign's seed, so a campaign that ends before it has run all subsets has
+    had every feature in about half of its tests, and another campaign has other subsets.
 
     >>> space = Space(["push", "pop"])
     >>> sorted(str(Complete().ask(space, trial, Stream()).configuration) for trial in range(3))
@@ -261,7 +260,7 @@ class Complete:
         """Propose the subset of this trial."""
         if not space.features:
             return toss(space, (), rng)
-        subsets = _subsets(space)
+        subsets = _ordered_subsets(space, rng.campaign_seed)
         bits = subsets[trial % len(subsets)]
         configuration = Configuration(space, bits, None, draw_settings(space, rng))
         return Proposal(configuration, _propensities(space, bits))
@@ -281,6 +280,17 @@ def _propensities(space: Space, bits: int) -> tuple[float, ...]:
 
 
 @functools.lru_cache(maxsize=8)
+def _ordered_subsets(space: Space, campaign_seed: int) -> list[int]:
+    """Return the allowed subsets in the order of a campaign: that of 64 mixed bits of each."""
+    import numpy as np
+
+    subsets = np.array(_subsets(space), np.uint64)
+    keys = mixed_array(subsets * np.uint64(GOLDEN)) ^ np.uint64(trial_key(campaign_seed, 0))
+    ordered: list[int] = subsets[np.argsort(mixed_array(keys))].tolist()
+    return ordered
+
+
+@functools.lru_cache(maxsize=8)
 def _subsets(space: Space) -> list[int]:
     count = len(space.features)
     if count > _MOST_FEATURES:
@@ -288,6 +298,4 @@ def _subsets(space: Space) -> list[int]:
             f"strategy 'complete' runs all subsets: {count} features have {2**count - 1:,}; "
             f"it takes at most {_MOST_FEATURES} features (covering:t=2 reaches all pairs in a few)"
         )
-    subsets = [bits for bits in range(1, 1 << count) if not space.violated(bits)]
-    random.Random(key_of("complete")).shuffle(subsets)
-    return subsets
+    return [bits for bits in range(1, 1 << count) if not space.violated(bits)]
