@@ -25,7 +25,14 @@ import numpy as np
 import numpy.typing as npt
 
 from swarmtest.analysis.bit_counts import Bools
-from swarmtest.analysis.intervals import Floats, binomial_p_value, hits_needed, wilson_interval
+from swarmtest.analysis.intervals import (
+    Floats,
+    binomial_p_value,
+    hits_needed,
+    normal_quantile,
+    student_quantile,
+    wilson_interval,
+)
 from swarmtest.analysis.propensities import Propensities, effective_tests
 from swarmtest.analysis.role_cells import (
     FIXED,
@@ -210,12 +217,6 @@ class RoleTable:
             for i, feature in enumerate(self.features)
         ]
 
-    def counts_alone(self, target: int) -> Bools:
-        """Return by feature whether hits of tests with only that feature count for a target."""
-        row = int(self.row_of[target])
-        counts: Bools = self.cells.of(slice(row, row + 1)).alone[0]
-        return counts
-
     def discovered(self, target: int, role: str) -> list[str]:
         """Return the features that have this role for a target and survive the correction."""
         has_role = self._discovered[self.row_of[target]] == ROLES.index(role)
@@ -263,9 +264,13 @@ def feature_shares(table: RoleTable, corrected: bool = True) -> list[FeatureShar
 
 # Effects: how often tests hit a target with a feature, and without it.
 #
-# Each test is weighted by the inverse of the chance of being what it is (with the feature, or
-# without it). That makes the two groups comparable in everything else, whatever the strategy
-# preferred.
+# The population: tests as the campaigns draw them, with at least one other feature, in which this
+# one was left to chance. Each counts as much as that toss was open, chance x (1 - chance). Tests in which the feature was sure
+# to be in say nothing about tests without it, and where it was nearly sure, a handful of tests
+# would have to stand for hundreds. A test with the feature gets the weight 1 - chance, one without
+# it the weight chance ("overlap weights": Li, Morgan, Zaslavsky 2018). That makes the two groups
+# comparable in everything else, whatever the strategy preferred. Where a coin with one rate decides
+# (``coin``, ``covering``), all weights are equal.
 
 
 @dataclass(frozen=True)
@@ -310,34 +315,62 @@ def effects(
     chances: Propensities,
     hit: Bools,
     known: Bools,
-    alone: Bools,
     confidence: float = 0.95,
 ) -> list[FeatureEffect]:
     """Return what each feature does to the hitting fraction of a target.
 
-    `known` marks the tests whose hits are known. `alone` marks the features whose tests without any
-    other feature count, because it is known what an empty test would have done (see
-    `swarmtest.roles.counting`).
+    `known` marks the tests whose hits are known.
     """
     result = []
     single = evidence.enabled.sizes() == 1
     for i, feature in enumerate(evidence.features):
         inside = evidence.enabled[:, i]
         chance = chances.values[:, i].astype(float)
-        informative = ~np.isnan(chance) & known & (alone[i] | ~(single & inside))
-        rates = []
-        for side, odds in ((informative & inside, chance), (informative & ~inside, 1 - chance)):
-            weight = 1 / odds[side]
-            tests = effective_tests(evidence.clusters[side], weight)
-            rates.append(_rate(hit[side], weight, tests / chances.same_seed, confidence))
+        informative = ~np.isnan(chance) & known & ~(single & inside)
+        sides = ((informative & inside, 1 - chance), (informative & ~inside, chance))
+        rates = [
+            hitting_rate(
+                hit[side], weight[side], evidence.clusters[side], chances.same_seed, confidence
+            )
+            for side, weight in sides
+        ]
         result.append(FeatureEffect(feature, *rates))
     return result
 
 
-def _rate(hit: Bools, weight: Floats, tests: float, confidence: float) -> HittingRate | None:
-    """Return the weighted share of hits, with the interval of as many independent tests."""
-    if not len(hit):
+def hitting_rate(
+    hit: Bools,
+    weight: Floats,
+    clusters: npt.NDArray[np.int32],
+    same_seed: int = 1,
+    confidence: float = 0.95,
+) -> HittingRate | None:
+    """Return the weighted share of hits with its interval; None without tests.
+
+    The interval is Wilson's for as many independent tests as have the variance of this share, which
+    follows from how much the clusters differ (Korn and Graubard 1998). Without a miss, or without a
+    hit, tests of one cluster count as one.
+
+    >>> rate = hitting_rate(np.arange(100) < 20, np.ones(100), np.full(100, -1))
+    >>> rate and (rate.value, round(rate.low, 3), round(rate.high, 3))
+    (0.2, 0.132, 0.289)
+    """
+    total = float(weight.sum())
+    if not total:
         return None
-    value = float((weight * hit).sum() / weight.sum())
+    value = min(float((weight * hit).sum()) / total, 1.0)
+    surplus = weight * (hit - value)
+    shared = clusters >= 0
+    sums = np.concatenate([np.bincount(clusters[shared], surplus[shared]), surplus[~shared]])
+    draws = len(np.unique(clusters[shared])) + int((~shared).sum())
+    variance = float((sums**2).sum()) / total**2
+    if variance > 0 and draws > 1:
+        stretch = normal_quantile(confidence) / student_quantile(confidence, draws - 1)
+        variance *= draws / (draws - 1)
+        most = total**2 / float((weight**2).sum())
+        tests = min(value * (1 - value) / variance, most) * stretch**2
+    else:
+        tests = effective_tests(clusters, weight)
+    tests /= same_seed
     low, high = wilson_interval(value * tests, tests, confidence)
     return HittingRate(value, low, high)

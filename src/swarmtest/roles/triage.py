@@ -24,13 +24,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from swarmtest.analysis.bit_counts import Bools
-from swarmtest.analysis.intervals import benjamini_hochberg, normal_p_value, wilson_interval
+from swarmtest.analysis.intervals import benjamini_hochberg, normal_p_value
 from swarmtest.analysis.role_cells import INSUFFICIENT, SUPPRESSOR, TRIGGER
 from swarmtest.core.constraints import Constraint
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Target
 from swarmtest.roles.pairs import Pair
-from swarmtest.roles.roles import FeatureRole
+from swarmtest.roles.roles import FeatureRole, hitting_rate
 from swarmtest.roles.study import Study
 
 _MOST = 0.5
@@ -131,8 +131,11 @@ def triage(study: Study) -> Triage:
 
 
 def _triaged(study: Study, fault: Target, roles: list[FeatureRole], rate: float) -> TriagedFault:
-    hits = int(study.hit(fault).sum())
-    low, high = wilson_interval(hits, study.evidence.n, study.confidence)
+    hit, evidence = study.hit(fault), study.evidence
+    shown = hitting_rate(
+        hit, np.ones(evidence.n), evidence.clusters, study.chances.same_seed, study.confidence
+    )
+    assert shown is not None, "a study has tests"
     clearest = sorted(roles, key=lambda r: -abs(r.estimate - r.base))
     triggers, suppressors = (
         tuple(r.feature for r in clearest if r.role == role and r.is_discovery(rate))
@@ -141,10 +144,10 @@ def _triaged(study: Study, fault: Target, roles: list[FeatureRole], rate: float)
     unknown = all(r.role == INSUFFICIENT for r in roles)
     return TriagedFault(
         fault,
-        hits,
-        hits / study.evidence.n,
-        low,
-        high,
+        int(hit.sum()),
+        shown.value,
+        shown.low,
+        shown.high,
         triggers,
         suppressors,
         max(r.missing_hits for r in roles) if unknown else 0,

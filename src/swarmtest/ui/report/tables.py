@@ -107,7 +107,7 @@ def role_table(plot: IntervalPlot, effects: Sequence[FeatureEffect]) -> HtmlTabl
     note = (
         "In hits: the share of failing tests that contain the feature. q: p-value, corrected for "
         "all features and faults. Hits with it, hits without: the share of tests that show the "
-        "fault, among tests with the feature enabled, or not."
+        "fault, with the feature enabled or not, among tests in which it was left to chance."
     )
     return HtmlTable("Roles: does enabling a feature matter?", head, tuple(rows), note)
 
