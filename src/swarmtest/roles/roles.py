@@ -217,6 +217,12 @@ class RoleTable:
             for i, feature in enumerate(self.features)
         ]
 
+    def counts_alone(self, target: int) -> Bools:
+        """Return by feature whether hits of tests with only that feature count for a target."""
+        row = int(self.row_of[target])
+        counts: Bools = self.cells.of(slice(row, row + 1)).alone[0]
+        return counts
+
     def discovered(self, target: int, role: str) -> list[str]:
         """Return the features that have this role for a target and survive the correction."""
         has_role = self._discovered[self.row_of[target]] == ROLES.index(role)
@@ -264,13 +270,14 @@ def feature_shares(table: RoleTable, corrected: bool = True) -> list[FeatureShar
 
 # Effects: how often tests hit a target with a feature, and without it.
 #
-# The population: tests as the campaigns draw them, with at least one other feature, in which this
-# one was left to chance. Each counts as much as that toss was open, chance x (1 - chance). Tests in which the feature was sure
+# The population: tests as the campaigns draw them, in which the feature was left to chance. Each
+# counts as much as that toss was open, chance x (1 - chance). Tests in which the feature was sure
 # to be in say nothing about tests without it, and where it was nearly sure, a handful of tests
 # would have to stand for hundreds. A test with the feature gets the weight 1 - chance, one without
 # it the weight chance ("overlap weights": Li, Morgan, Zaslavsky 2018). That makes the two groups
 # comparable in everything else, whatever the strategy preferred. Where a coin with one rate decides
-# (``coin``, ``covering``), all weights are equal.
+# (``coin``, ``covering``), all weights are equal. Tests with this feature alone belong to the
+# population if it is known that the empty test, which is never run, would not hit.
 
 
 @dataclass(frozen=True)
@@ -293,12 +300,14 @@ class FeatureEffect:
     feature: str
     with_it: HittingRate | None
     without_it: HittingRate | None
+    alone: bool = True
+    """Whether tests without any other feature count: an empty test is known not to hit."""
 
     def to_json(self) -> dict[str, object]:
         """Return plain data."""
         sides = {"with_it": self.with_it, "without_it": self.without_it}
         plain = {name: vars(rate) if rate else None for name, rate in sides.items()}
-        return {"feature": self.feature, **plain}
+        return {"feature": self.feature, **plain, "alone": self.alone}
 
     @property
     def ratio(self) -> float:
@@ -315,26 +324,43 @@ def effects(
     chances: Propensities,
     hit: Bools,
     known: Bools,
+    alone: Bools,
     confidence: float = 0.95,
 ) -> list[FeatureEffect]:
     """Return what each feature does to the hitting fraction of a target.
 
-    `known` marks the tests whose hits are known.
+    `known` marks the tests whose hits are known. `alone` marks the features whose tests without any
+    other feature count, because it is known that an empty test would not hit (see
+    `swarmtest.roles.counting`).
     """
     result = []
     single = evidence.enabled.sizes() == 1
     for i, feature in enumerate(evidence.features):
         inside = evidence.enabled[:, i]
         chance = chances.values[:, i].astype(float)
-        informative = ~np.isnan(chance) & known & ~(single & inside)
-        sides = ((informative & inside, 1 - chance), (informative & ~inside, chance))
-        rates = [
+        informative = ~np.isnan(chance) & known & (alone[i] | ~(single & inside))
+        with_it, without_it = informative & inside, informative & ~inside
+        # The other side of each test with this feature alone is the empty test, a miss.
+        empty = 1 - chance[with_it & single]
+        hit_without = np.concatenate([hit[without_it], np.zeros(len(empty), bool)])
+        clusters = np.concatenate([evidence.clusters[without_it], np.full(len(empty), -1)])
+        rates = (
             hitting_rate(
-                hit[side], weight[side], evidence.clusters[side], chances.same_seed, confidence
-            )
-            for side, weight in sides
-        ]
-        result.append(FeatureEffect(feature, *rates))
+                hit[with_it],
+                1 - chance[with_it],
+                evidence.clusters[with_it],
+                chances.same_seed,
+                confidence,
+            ),
+            hitting_rate(
+                hit_without,
+                np.concatenate([chance[without_it], empty]),
+                clusters,
+                chances.same_seed,
+                confidence,
+            ),
+        )
+        result.append(FeatureEffect(feature, *rates, bool(alone[i])))
     return result
 
 

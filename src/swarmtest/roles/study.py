@@ -148,8 +148,9 @@ class Study:
 
     def effects(self, target: Target) -> list[FeatureEffect]:
         """Return the hitting fraction with each feature, and without it."""
-        hit, known = self.hit(target), self._known_tests(target)
-        return effects(self.evidence, self.chances, hit, known, self.confidence)
+        table, row = self._row(target)
+        hit, known, alone = self.hit(target), self._known_tests(target), table.counts_alone(row)
+        return effects(self.evidence, self.chances, hit, known, alone, self.confidence)
 
     def pairs(self, target: Target) -> list[Pair]:
         """Return features that matter only together with another, or only without it."""
