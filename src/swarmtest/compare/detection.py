@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from swarmtest.analysis.discovery import Discovery, FoundTarget
 from swarmtest.analysis.intervals import Floats, normal_p_value, normal_quantile
-from swarmtest.compare.equal_effort import Groups, correct_p_values
+from swarmtest.compare.equal_effort import Groups
 
 _SPLITS = 20_000
 """Up to this many ways to split the runs into two groups, all are counted: two groups of eight."""
@@ -203,7 +203,7 @@ class TimeToDetection:
     sooner: bool | None
     """Whether it took less than the baseline; None if `p` is None."""
     q: float | None = None
-    """`p`, corrected for all strategies and faults of the table (Benjamini-Hochberg)."""
+    """`p`, corrected for all comparisons of the report (Benjamini-Hochberg)."""
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data, with the medians."""
@@ -263,20 +263,10 @@ def detections(
     """
     faults = [fault.id for fault in fault_names(groups)]
     wanted = [ANY, *faults] if faults else []
-    result = [
+    return tuple(
         _detection(strategy, fault, groups, confidence, tests, cpu_seconds)
         for fault in wanted
         for strategy in groups
-    ]
-    by_tests = correct_p_values([detection.tests.p for detection in result])
-    by_cpu = correct_p_values([detection.cpu_seconds.p for detection in result])
-    return tuple(
-        replace(
-            detection,
-            tests=replace(detection.tests, q=tests),
-            cpu_seconds=replace(detection.cpu_seconds, q=cpu),
-        )
-        for detection, tests, cpu in zip(result, by_tests, by_cpu, strict=True)
     )
 
 
