@@ -29,7 +29,10 @@ from swarmtest.analysis.intervals import Floats, normal_p_value, normal_quantile
 from swarmtest.compare.equal_effort import Groups
 
 _SPLITS = 20_000
-"""Up to this many ways to split the runs into two groups, all are counted: two groups of eight."""
+"""Up to this many ways to split the runs into two groups, all are counted: two groups of eight.
+Beyond that, this many are drawn."""
+_MANY = 200
+"""Beyond this many runs, splits would take too much memory."""
 
 
 @dataclass(frozen=True)
@@ -122,20 +125,24 @@ def kaplan_meier(waits: Sequence[CensoredTime], confidence: float = 0.95) -> Sur
 def log_rank(a: Sequence[CensoredTime], b: Sequence[CensoredTime]) -> float:
     """Return the two-sided p-value of the log-rank test: did one group wait longer than the other?
 
-    The test is exact for small groups (up to eight runs each): the share of all ways to split the
-    runs into such groups that are at least as uneven. For larger groups, the chi-square
-    approximation is used.
+    The p-value is the share of all ways to split the runs into such groups that are at least as
+    uneven. For groups of more than eight runs, random splits stand for all of them, always the
+    same. (The usual chi-square approximation finds a difference at 5% in 8% of the cases with 15
+    runs each that do not differ.) Only for hundreds of runs, that approximation is used.
 
     >>> log_rank([CensoredTime(t, True) for t in (1, 2, 3)], [CensoredTime(9, False)] * 3)
     0.1
     """
     scores = _log_rank_scores([*a, *b])
     imbalance = abs(scores[: len(a)].sum())
+    if len(scores) > _MANY:
+        variance = _log_rank_variance(a, b)
+        return float(normal_p_value(imbalance / math.sqrt(variance))) if variance > 0 else 1.0
+    sums = scores[_splits(len(scores), len(a))].sum(axis=1)
+    uneven = int((np.abs(sums) >= imbalance - 1e-9).sum())
     if math.comb(len(scores), len(a)) <= _SPLITS:
-        sums = scores[_all_splits(len(scores), len(a))].sum(axis=1)
-        return float((np.abs(sums) >= imbalance - 1e-9).mean())
-    variance = _log_rank_variance(a, b)
-    return float(normal_p_value(imbalance / math.sqrt(variance))) if variance > 0 else 1.0
+        return uneven / len(sums)
+    return (uneven + 1) / (len(sums) + 1)
 
 
 def sooner(a: Sequence[CensoredTime], b: Sequence[CensoredTime]) -> bool:
@@ -183,8 +190,11 @@ def _log_rank_variance(a: Sequence[CensoredTime], b: Sequence[CensoredTime]) -> 
 
 
 @lru_cache(maxsize=8)
-def _all_splits(size: int, own: int) -> npt.NDArray[np.intp]:
-    return np.array(list(itertools.combinations(range(size), own)), np.intp)
+def _splits(size: int, own: int) -> npt.NDArray[np.intp]:
+    """Return the members of the first group, for all splits or for many random ones."""
+    if math.comb(size, own) <= _SPLITS:
+        return np.array(list(itertools.combinations(range(size), own)), np.intp)
+    return np.random.default_rng(0).random((_SPLITS, size)).argsort(axis=1)[:, :own]
 
 
 # The faults of a comparison.
