@@ -35,6 +35,7 @@ from swarmtest.core.sampling import (
     alike_given_the_others,
     draw_settings,
     rates_for,
+    refuse_rates,
     toss,
     toss_many,
     weigh,
@@ -179,6 +180,7 @@ class Sized:
         count = len(space.features)
         if not count:
             return toss(space, (), rng)
+        refuse_rates(space, "sized", "treats all features alike")
         if self.low > count:
             raise UserError(f"strategy 'sized': low={self.low}, but there are {count} features")
         low, high = self.low, min(self.high or count, count)
@@ -199,7 +201,7 @@ class Sized:
 @register("activation")
 @dataclass(frozen=True)
 class Activation:
-    """Draw the weight of each feature uniformly from 0 to 1.
+    """Draw the weight of each feature uniformly from 0 to 1; one with a rate may be left out.
 
     >>> weights = Activation().ask(Space(["push", "pop"]), 0, Stream(1)).configuration.weights
     >>> all(0 < weight < 1 for weight in weights)
@@ -212,8 +214,19 @@ class Activation:
     def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
         """Propose weights, each drawn from the stream of the feature's name."""
         weights = [rng.named(name) for name in space.feature_names]
+        if any(feature.rate is not None for feature in space.features):
+            return self._at_own_rates(space, weights, rng)
         # Constraints may keep a feature out; how often has no known formula.
         propensities = () if space.clauses else (1.0,)
+        return weigh(space, weights, rng, propensities, renormalised=self.renormalise)
+
+    def _at_own_rates(self, space: Space, weights: list[float], rng: Stream) -> Proposal:
+        """Toss the features that have a rate; those that are in get their weights."""
+        # Another stream: a feature's weight must not depend on its toss.
+        tossed = toss(space, rates_for(space, 1.0), rng.split("*rates"))
+        bits = tossed.configuration.bits
+        weights = [weight if bits >> i & 1 else 0.0 for i, weight in enumerate(weights)]
+        propensities = () if space.clauses else tossed.propensities
         return weigh(space, weights, rng, propensities, renormalised=self.renormalise)
 
 
@@ -260,6 +273,7 @@ class Complete:
         """Propose the subset of this trial."""
         if not space.features:
             return toss(space, (), rng)
+        refuse_rates(space, "complete", "runs all subsets equally often")
         subsets = _ordered_subsets(space, rng.campaign_seed)
         bits = subsets[trial % len(subsets)]
         configuration = Configuration(space, bits, None, draw_settings(space, rng))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.constraints import Clause
 from swarmtest.core.errors import UserError
-from swarmtest.core.sampling import Proposal, draw_settings, toss
+from swarmtest.core.sampling import Proposal, draw_settings, refuse_rates, toss
 from swarmtest.core.seeds import Stream
 from swarmtest.core.space import Space
 from swarmtest.strategies.strategy import register
@@ -63,6 +63,7 @@ class Covering:
         # Imported here: every worker process imports this module, and few use the strategy.
         from swarmtest.strategies.covering.arrays import covering_array, with_open_entries
 
+        refuse_rates(space, "covering", "has every combination of features")
         self._space = space
         count = len(space.features)
         if not count:
