@@ -80,6 +80,19 @@ def rates_for(space: Space, p: float | Mapping[str, float] | Sequence[float]) ->
     return tuple(rates)
 
 
+def refuse_rates(space: Space, strategy: str, why: str) -> None:
+    """Raise an error if a feature has a rate of its own, which a strategy cannot follow.
+
+    >>> refuse_rates(Space(["push", "pop"]), "sized", "treats all features alike")
+    """
+    rated = [feature.name for feature in space.features if feature.rate is not None]
+    if rated:
+        raise UserError(
+            f"strategy {strategy!r} {why}, so it cannot follow the rate of feature {rated[0]!r}: "
+            "use coin, layered or activation, or leave the rate out"
+        )
+
+
 def toss(
     space: Space,
     rates: Sequence[float],

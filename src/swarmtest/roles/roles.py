@@ -25,7 +25,14 @@ import numpy as np
 import numpy.typing as npt
 
 from swarmtest.analysis.bit_counts import Bools
-from swarmtest.analysis.intervals import Floats, binomial_p_value, hits_needed, wilson_interval
+from swarmtest.analysis.intervals import (
+    Floats,
+    binomial_p_value,
+    hits_needed,
+    normal_quantile,
+    student_quantile,
+    wilson_interval,
+)
 from swarmtest.analysis.propensities import Propensities, effective_tests
 from swarmtest.analysis.role_cells import (
     FIXED,
@@ -263,9 +270,14 @@ def feature_shares(table: RoleTable, corrected: bool = True) -> list[FeatureShar
 
 # Effects: how often tests hit a target with a feature, and without it.
 #
-# Each test is weighted by the inverse of the chance of being what it is (with the feature, or
-# without it). That makes the two groups comparable in everything else, whatever the strategy
-# preferred.
+# The population: tests as the campaigns draw them, in which the feature was left to chance. Each
+# counts as much as that toss was open, chance x (1 - chance). Tests in which the feature was sure
+# to be in say nothing about tests without it, and where it was nearly sure, a handful of tests
+# would have to stand for hundreds. A test with the feature gets the weight 1 - chance, one without
+# it the weight chance ("overlap weights": Li, Morgan, Zaslavsky 2018). That makes the two groups
+# comparable in everything else, whatever the strategy preferred. Where a coin with one rate decides
+# (``coin``, ``covering``), all weights are equal. Tests with this feature alone belong to the
+# population if it is known that the empty test, which is never run, would not hit.
 
 
 @dataclass(frozen=True)
@@ -288,12 +300,14 @@ class FeatureEffect:
     feature: str
     with_it: HittingRate | None
     without_it: HittingRate | None
+    alone: bool = True
+    """Whether tests without any other feature count: an empty test is known not to hit."""
 
     def to_json(self) -> dict[str, object]:
         """Return plain data."""
         sides = {"with_it": self.with_it, "without_it": self.without_it}
         plain = {name: vars(rate) if rate else None for name, rate in sides.items()}
-        return {"feature": self.feature, **plain}
+        return {"feature": self.feature, **plain, "alone": self.alone}
 
     @property
     def ratio(self) -> float:
@@ -316,7 +330,7 @@ def effects(
     """Return what each feature does to the hitting fraction of a target.
 
     `known` marks the tests whose hits are known. `alone` marks the features whose tests without any
-    other feature count, because it is known what an empty test would have done (see
+    other feature count, because it is known that an empty test would not hit (see
     `swarmtest.roles.counting`).
     """
     result = []
@@ -325,19 +339,64 @@ def effects(
         inside = evidence.enabled[:, i]
         chance = chances.values[:, i].astype(float)
         informative = ~np.isnan(chance) & known & (alone[i] | ~(single & inside))
-        rates = []
-        for side, odds in ((informative & inside, chance), (informative & ~inside, 1 - chance)):
-            weight = 1 / odds[side]
-            tests = effective_tests(evidence.clusters[side], weight)
-            rates.append(_rate(hit[side], weight, tests / chances.same_seed, confidence))
-        result.append(FeatureEffect(feature, *rates))
+        with_it, without_it = informative & inside, informative & ~inside
+        # The other side of each test with this feature alone is the empty test, a miss.
+        empty = 1 - chance[with_it & single]
+        hit_without = np.concatenate([hit[without_it], np.zeros(len(empty), bool)])
+        clusters = np.concatenate([evidence.clusters[without_it], np.full(len(empty), -1)])
+        rates = (
+            hitting_rate(
+                hit[with_it],
+                1 - chance[with_it],
+                evidence.clusters[with_it],
+                chances.same_seed,
+                confidence,
+            ),
+            hitting_rate(
+                hit_without,
+                np.concatenate([chance[without_it], empty]),
+                clusters,
+                chances.same_seed,
+                confidence,
+            ),
+        )
+        result.append(FeatureEffect(feature, *rates, bool(alone[i])))
     return result
 
 
-def _rate(hit: Bools, weight: Floats, tests: float, confidence: float) -> HittingRate | None:
-    """Return the weighted share of hits, with the interval of as many independent tests."""
-    if not len(hit):
+def hitting_rate(
+    hit: Bools,
+    weight: Floats,
+    clusters: npt.NDArray[np.int32],
+    same_seed: int = 1,
+    confidence: float = 0.95,
+) -> HittingRate | None:
+    """Return the weighted share of hits with its interval; None without tests.
+
+    The interval is Wilson's for as many independent tests as have the variance of this share, which
+    follows from how much the clusters differ (Korn and Graubard 1998). Without a miss, or without a
+    hit, tests of one cluster count as one.
+
+    >>> rate = hitting_rate(np.arange(100) < 20, np.ones(100), np.full(100, -1))
+    >>> rate and (rate.value, round(rate.low, 3), round(rate.high, 3))
+    (0.2, 0.132, 0.289)
+    """
+    total = float(weight.sum())
+    if not total:
         return None
-    value = float((weight * hit).sum() / weight.sum())
+    value = min(float((weight * hit).sum()) / total, 1.0)
+    surplus = weight * (hit - value)
+    shared = clusters >= 0
+    sums = np.concatenate([np.bincount(clusters[shared], surplus[shared]), surplus[~shared]])
+    draws = len(np.unique(clusters[shared])) + int((~shared).sum())
+    variance = float((sums**2).sum()) / total**2
+    if variance > 0 and draws > 1:
+        stretch = normal_quantile(confidence) / student_quantile(confidence, draws - 1)
+        variance *= draws / (draws - 1)
+        most = total**2 / float((weight**2).sum())
+        tests = min(value * (1 - value) / variance, most) * stretch**2
+    else:
+        tests = effective_tests(clusters, weight)
+    tests /= same_seed
     low, high = wilson_interval(value * tests, tests, confidence)
     return HittingRate(value, low, high)

@@ -33,7 +33,15 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from swarmtest.core.sampling import Proposal, alike_given_the_others, odds_by_size, toss, weigh
+from swarmtest.core.dimensions import Feature
+from swarmtest.core.sampling import (
+    Proposal,
+    alike_given_the_others,
+    odds_by_size,
+    rates_for,
+    toss,
+    weigh,
+)
 from swarmtest.core.seeds import Stream
 from swarmtest.core.space import Space
 from swarmtest.strategies.strategy import register
@@ -143,6 +151,8 @@ class Layered:
         if not names:
             return toss(space, (), rng)
         family, _, draw = FAMILIES[bisect.bisect_right(BOUNDS, rng.named("*family"))]
+        if any(feature.rate is not None for feature in space.features):
+            return _at_own_rates(space, family, draw, rng, self.renormalise)
         weights = settled(names, draw(space, rng))
         bits = sum(1 << number for number, weight in enumerate(weights) if weight)
         # Constraints may keep a feature out; how often has no known formula.
@@ -152,13 +162,71 @@ class Layered:
     def ask_many(
         self, space: Space, trials: Sequence[int], campaign_seed: int
     ) -> list[Proposal] | None:
-        """Return the proposals of a batch of trials; None if there are too few to be worth it."""
+        """Return the proposals of a batch of trials; None if it has to ask for each.
+
+        It is not worth it for a few, and a feature with a rate of its own is tossed for each.
+        """
         count = len(space.features)
         if not count or len(trials) * (count + _OVERHEAD) <= _FEW_DRAWS:
+            return None
+        if any(feature.rate is not None for feature in space.features):
             return None
         from swarmtest.strategies._layered_batches import propose  # it imports numpy
 
         return propose(self, space, trials, campaign_seed)
+
+
+def _at_own_rates(
+    space: Space, family: str, draw: Family, rng: Stream, renormalise: bool
+) -> Proposal:
+    """Toss the features that have a rate of their own; a family decides about the others.
+
+    A feature that was tossed in has the weight that the family would give it, or the largest one.
+    """
+    rated = {f.name: f.rate for f in space.features if f.rate is not None}
+    others = _without_rates(space)
+    names = others.feature_names if others else ()
+    raw = dict(draw(others, rng)) if others else {}
+    if raw:
+        tosses = rng.split("*rates")
+        included = [name for name, rate in rated.items() if tosses.named(name) < rate]
+    else:
+        included = [*toss(space, rates_for(space, 1.0), rng.split("*rates")).configuration.included]
+    usual, top = draw(space, rng), max(raw.values(), default=1.0)
+    raw |= {name: usual.get(name, top) for name in included}
+    weights = dict(zip(space.feature_names, settled(space.feature_names, raw), strict=True))
+    # A feature that was tossed in is in, however small its weight.
+    weights |= {name: max(weights[name], FLOOR) for name in included}
+    chances: tuple[float, ...] = ()
+    if not space.clauses:
+        bits = sum(1 << i for i, name in enumerate(names) if weights[name])
+        known = _chances_beside(family, len(names), bits, bool(included))
+        if len(known) == len(names):
+            by_name = rated | dict(zip(names, known, strict=True))
+            chances = tuple(by_name[name] for name in space.feature_names)
+    return weigh(space, [*weights.values()], rng, chances, family, renormalise)
+
+
+@functools.lru_cache(maxsize=64)
+def _without_rates(space: Space) -> Space | None:
+    """Return a space of the features without a rate, and without constraints; None for none."""
+    features = [Feature(f.name, group=f.group) for f in space.features if f.rate is None]
+    return Space(features) if features else None
+
+
+def _chances_beside(family: str, count: int, bits: int, beside: bool) -> tuple[float, ...]:
+    """Return `chances_of` as one number per feature, if there are other features beside these.
+
+    A family includes one feature in place of none. Where a test without any of these would not be
+    empty, because something is `beside` them, the single one had no choice.
+    """
+    chances = chances_of(family, count, bits) if count else ()
+    if not chances:
+        return ()
+    each = chances * count if len(chances) == 1 else chances
+    if beside and bits.bit_count() == 1:
+        return tuple(1.0 if bits >> i & 1 else chance for i, chance in enumerate(each))
+    return each
 
 
 def settled(names: Sequence[str], raw: Weights) -> list[float]:
