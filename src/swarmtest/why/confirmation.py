@@ -20,7 +20,7 @@ from swarmtest.processes.fork_pool import ForkPool, wait_for_any
 from swarmtest.subjects.machine.subject import MachineSubject
 from swarmtest.subjects.subject import Subject
 from swarmtest.why.explanation import Confirmation, Explanation
-from swarmtest.why.variant_runs import is_kin
+from swarmtest.why.variant_runs import harness_name, is_kin
 
 _LENGTHS = (2, 5)
 """Tests of so many times the reduced test's length are tried, besides the subject's own length."""
@@ -103,14 +103,18 @@ def _count(
 ) -> tuple[int, int, float]:
     """Return how many of how many tests show the fault, and the CPU seconds that it took."""
 
+    def is_it(shown: Fault | None) -> bool:
+        if shown is None:
+            return False
+        return shown.id == fault.id or is_kin(shown, fault, harness_name(subject))
+
     def show(seeds: Iterable[int]) -> tuple[int, int, float]:
         begun = time.process_time()
         subject.interruptible = False
         hits = done = 0
         for number in seeds:
-            shown = subject.execute(configuration, number).fault
+            hits += is_it(subject.execute(configuration, number).fault)
             done += 1
-            hits += shown is not None and (shown.id == fault.id or is_kin(shown, fault))
         return hits, done, time.process_time() - begun
 
     most, left = limits
@@ -124,7 +128,7 @@ def _count(
             wait_for_any([asked])
             answer: Any = asked.outcome()
             if isinstance(answer, Fault):  # one of the tests ended the process
-                hits += len(numbers) == 1 and (answer.id == fault.id or is_kin(answer, fault))
+                hits += len(numbers) == 1 and is_it(answer)
                 done += len(numbers)
                 left -= time.monotonic() - begun
                 size = 1

@@ -111,7 +111,7 @@ def find_order(study: Study) -> Iterator[OrderFact]:
         sooner = (*steps[:i], steps[j], *steps[i:j], *steps[j + 1 :])
         outcomes = []
         runs = 0
-        for variant in dict.fromkeys((later, sooner)) if j == i + 1 else (later, sooner):
+        for variant in (later,) if j == i + 1 else (later, sooner):  # neighbours: the same test
             if not study.editor.is_possible(variant):
                 outcomes.append(VariantOutcome.BLOCKED)
                 continue
@@ -252,11 +252,23 @@ def find_settings(study: Study) -> Iterator[SettingFact]:
 # Alternatives.
 
 
-def find_alternatives(study: Study) -> Iterator[tuple[int, str, int]]:
-    """Yield other features that keep the fault in place of a step, with the runs for that step.
+@dataclass(frozen=True)
+class Replacement:
+    """What another feature in place of a step does."""
 
-    A step for which nothing else does yields an empty feature. Of several steps of a feature, the
-    first and the last are tried.
+    step: int
+    feature: str
+    """Empty for a step for which nothing else does."""
+    runs: int
+    """Runs for this step so far."""
+    is_alike: bool = False
+    """Whether it fails at a place of its own: perhaps the same bug, perhaps another one."""
+
+
+def find_alternatives(study: Study) -> Iterator[Replacement]:
+    """Yield other features that keep the fault in place of a step.
+
+    Of several steps of a feature, the first and the last are tried.
     """
     rng = study.rng("alternatives")
     features = study.features
@@ -273,10 +285,29 @@ def find_alternatives(study: Study) -> Iterator[tuple[int, str, int]]:
                 if not study.editor.is_possible(variant):
                     continue
                 runs += 1
-                if study.outcome(variant, [at]).is_kept:
-                    yield at, feature, runs
+                outcome = study.outcome(variant, [at])
+                alike = outcome is VariantOutcome.OTHER and _shows_it_too(study, variant, at)
+                if outcome.is_kept or alike:
+                    yield Replacement(at, feature, runs, alike)
                     break
-        yield at, "", runs
+        yield Replacement(at, "", runs)
+
+
+def _shows_it_too(study: Study, variant: Steps, at: int) -> bool:
+    """Return whether another last step shows what the test has broken, at a place of its own.
+
+    It has to fail with the same type, and only after all other steps: without any of them, the
+    variant passes.
+    """
+    if at != len(variant) - 1 or not study.runs.fails_alike(study.editor.test(variant)):
+        return False
+    for other in range(at):
+        shorter = variant[:other] + variant[other + 1 :]
+        if study.editor.is_fixed(variant[other]) or not study.editor.is_possible(shorter):
+            continue
+        if study.outcome(shorter, [other, at]) is not VariantOutcome.GONE:
+            return False
+    return True
 
 
 def _last_index(features: Sequence[str], feature: str) -> int:

@@ -24,6 +24,7 @@ FORMAT = "swarmtest explanation 1"
 
 SUPPRESSOR, IRRELEVANT, UNCLEAR, BLOCKS = "suppressor", "irrelevant", "unclear", "blocks"
 _MAX_LISTED = 6
+_MAX_SUPPRESSORS = 5
 _ORDINALS = {1: "1st", 2: "2nd", 3: "3rd"}
 
 
@@ -39,7 +40,9 @@ class StepFact:
     tried: int = 0
     """How many variants with another feature in its place were run."""
     is_needed: bool = True
-    """Whether the fault is gone without it, in a run of this study."""
+    """Whether it can be left out at all: a rule that initialises a machine always runs."""
+    alike: tuple[str, ...] = ()
+    """Other features that fail in its place too, with the same type at a place of their own."""
 
 
 @dataclass(frozen=True)
@@ -260,10 +263,9 @@ class Explanation:
         shown = texts[:_MAX_LISTED]
         if len(texts) > _MAX_LISTED:
             shown.append(f"{len(texts) - _MAX_LISTED} more values matter")
-        free = [fact for fact in self.values if fact.kind == "any"]
-        if free and len(free) == len([f for f in self.values if f.kind]):
-            shown.append("all values are free")
-        return ["with " + ", ".join(shown)] if shown else []
+        if shown:
+            return ["with " + ", ".join(shown)]
+        return ["with any values"] * bool(self.values)
 
     def _short(self, step: int) -> str:
         """Return a step's name as it is written in relations."""
@@ -271,11 +273,12 @@ class Explanation:
 
     def _suppressors_text(self) -> list[str]:
         places: dict[str, list[str]] = {}
-        for fact in self.suppressors[:_MAX_LISTED]:
+        for fact in self.suppressors[:_MAX_SUPPRESSORS]:
             places.setdefault(self._place(fact), []).append(fact.feature)
         found = [_listed(features, "or") + place for place, features in places.items()]
-        if len(self.suppressors) > _MAX_LISTED:
-            found.append(f"{len(self.suppressors) - _MAX_LISTED} more")
+        more = len(self.suppressors) - _MAX_SUPPRESSORS
+        if more > 0:
+            found.append(f"with {more} more features")
         return ["never with " + ", or ".join(found)] if found else []
 
     def _place(self, fact: InsertionFact) -> str:

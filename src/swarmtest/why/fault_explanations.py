@@ -25,6 +25,7 @@ from swarmtest.subjects.subject import Subject
 from swarmtest.why.confirmation import confirm
 from swarmtest.why.editing import Slot, editor_of
 from swarmtest.why.experiments import (
+    Replacement,
     Study,
     drop_unneeded_steps,
     find_alternatives,
@@ -114,20 +115,9 @@ class _Explaining:
         left = runs.budget.runs - runs.runs - self._runs_for("insertions") - _ALIKE
         relations = find_relations(study, slots, max(min(_WALK, left), 0), bases)
         insertions = find_insertions(study, bases, self._runs_for("insertions"))
-        features = study.features
-        steps = tuple(
-            StepFact(
-                features[at],
-                study.editor.line(study.steps, at),
-                tuple(other for where, other, _ in replaced if where == at and other),
-                max((tried for where, _, tried in replaced if where == at), default=0),
-                not study.editor.is_fixed(study.steps[at]),
-            )
-            for at in range(len(study.steps))
-        )
         found = Explanation(
             self.fault.id,
-            steps,
+            self._step_facts(replaced),
             tuple(order),
             tuple(values),
             tuple(relations),
@@ -162,6 +152,28 @@ class _Explaining:
             for fact in facts:
                 found.append(fact)  # noqa: PERF402  # what was found stays when the runs end
         return found
+
+    def _step_facts(self, replaced: list[Replacement]) -> tuple[StepFact, ...]:
+        study, features = self.study, self.study.features
+        others: dict[int, tuple[str, ...]] = {}
+        for at in {found.step for found in replaced}:
+            others[at] = _named(found for found in replaced if found.step == at)
+        for at, feature in enumerate(features):
+            # The first and the last step of a feature were tried; between them, both must agree.
+            tried = [others[i] for i, f in enumerate(features) if f == feature and i in others]
+            if at not in others and len(tried) > 1:
+                others[at] = tuple(other for other in tried[0] if other in tried[-1])
+        return tuple(
+            StepFact(
+                feature,
+                study.editor.line(study.steps, at),
+                others.get(at, ()),
+                max((found.runs for found in replaced if found.step == at), default=0),
+                not study.editor.is_fixed(study.steps[at]),
+                tuple(found.feature for found in replaced if found.step == at and found.is_alike),
+            )
+            for at, feature in enumerate(features)
+        )
 
     def _bound_slots(self, free: set[tuple[int, str]]) -> list[Slot]:
         """Return the slots whose values matter and can be compared."""
@@ -217,6 +229,10 @@ class _Explaining:
         if self.study.editor.unsupported:
             notes.append(self.study.editor.unsupported)
         return tuple(notes)
+
+
+def _named(replaced: Iterable[Replacement]) -> tuple[str, ...]:
+    return tuple(found.feature for found in replaced if found.feature and not found.is_alike)
 
 
 def _reordered(steps: tuple[Any, ...], before: set[tuple[int, int]], rng: Any) -> tuple[Any, ...]:

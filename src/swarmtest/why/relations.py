@@ -24,8 +24,9 @@ _RESTART = 60
 """Moves after which the walk starts again at the test."""
 _SLACK = 0.03
 """The share of failing variants in which a relation need not hold."""
-_LEAST_GAIN = 0.06
-"""The share of the passing variants that a relation has to reject, beyond the others."""
+_LEAST_GAIN = ((3, 0.06), (6, 0.1), (99, 0.15))
+"""The share of the passing variants that a relation has to reject, beyond the others: for ranks up
+to 3, and so on. A complicated relation has to explain more."""
 _FEWEST = 5
 """Failing and passing variants without which no rule is learnt."""
 _MOST_SLOTS = 10
@@ -182,19 +183,25 @@ def learn_rule(
     rejected = {id(r): {i for i, v in enumerate(passing) if not r.holds(v)} for r in candidates}
     rule: list[Relation] = []
     left = set(range(len(passing)))
-    least = max(2, _LEAST_GAIN * len(passing))
-    while left and candidates:
-        best = min(candidates, key=lambda r: (-len(rejected[id(r)] & left), r.rank, r.text))
-        if len(rejected[id(best)] & left) < least:
+    while left:
+        gains = {id(r): len(rejected[id(r)] & left) for r in candidates}
+        candidates = [r for r in candidates if gains[id(r)] >= _least_gain(r, len(passing))]
+        if not candidates:
             break
+        best = min(candidates, key=lambda r: (-gains[id(r)], r.rank, r.text))
         rule.append(best)
         left -= rejected[id(best)]
     for relation in sorted(rule, key=lambda r: -r.rank):
         others = [r for r in rule if r is not relation]
         extra = rejected[id(relation)] - set().union(*(rejected[id(r)] for r in others))
-        if len(extra) < least and others:
+        if len(extra) < _least_gain(relation, len(passing)) and others:
             rule.remove(relation)
     return rule
+
+
+def _least_gain(relation: Relation, passing: int) -> float:
+    share = next(share for rank, share in _LEAST_GAIN if relation.rank <= rank)
+    return max(2.0, share * passing)
 
 
 def _violations(relation: Relation, failing: Sequence[Vector], allowed: int) -> int:

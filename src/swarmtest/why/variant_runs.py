@@ -195,9 +195,11 @@ class VariantRuns:
         outcomes = [self._judge(run, needed or {}) for run in seen]
         return min(outcomes, key=_STRONGEST.index)
 
-    def faults(self, test: Any) -> tuple[Fault, ...]:
-        """Return the faults that a variant showed when it was run."""
-        return tuple(run.fault for run in self._known.get(key_of_test(test), ()) if run.fault)
+    def fails_alike(self, test: Any) -> bool:
+        """Return whether a variant that was run ended with a fault of the same kind and type."""
+        kind, name = self._fault.kind, _type_and_frames(self._fault)[0]
+        faults = [run.fault for run in self._known[key_of_test(test)] if run.fault is not None]
+        return any((fault.kind, _type_and_frames(fault)[0]) == (kind, name) for fault in faults)
 
     def _run(self, test: Any) -> list[_Seen]:
         if self.runs >= self._most_runs or self.cpu_seconds >= self._cpu_limit:
@@ -216,7 +218,8 @@ class VariantRuns:
         if seen.fault is not None:
             if seen.fault.id == self._fault.id:
                 return VariantOutcome.SAME
-            return VariantOutcome.KIN if is_kin(seen.fault, self._fault) else VariantOutcome.OTHER
+            kin = is_kin(seen.fault, self._fault, harness_name(self._subject))
+            return VariantOutcome.KIN if kin else VariantOutcome.OTHER
         if seen.invalid:
             return VariantOutcome.BLOCKED
         used = Counter(dict(zip(self._subject.space.feature_names, seen.used, strict=False)))
@@ -272,18 +275,34 @@ _STRONGEST = (
 """Of several runs of a variant, the outcome that comes first here counts."""
 
 
-def is_kin(first: Fault, second: Fault) -> bool:
-    """Return whether two faults have the same kind, type and place, and differ in the message.
+def is_kin(first: Fault, second: Fault, harness: str = "") -> bool:
+    """Return whether two faults have the same kind and type, and the same innermost place.
 
-    >>> is_kin(Fault("exception", "KeyError: # [a < b]"), Fault("exception", "KeyError: x [a < b]"))
+    The message may differ, and so may the callers. If the place is a check in the harness, the
+    class `harness`, then the callers must be the same: many bugs end in the same check.
+
+    >>> is_kin(Fault("exception", "KeyError: # [a < b]"), Fault("exception", "KeyError: x [a < c]"))
     True
     >>> is_kin(Fault("exception", "KeyError: # [a]"), Fault("exception", "ValueError: # [a]"))
     False
     """
-    return first.kind == second.kind and _type_and_place(first) == _type_and_place(second)
+    if first.kind != second.kind or _type_and_frames(first)[0] != _type_and_frames(second)[0]:
+        return False
+    frames, others = _type_and_frames(first)[1], _type_and_frames(second)[1]
+    if harness and any(places[:1] and places[0].startswith(harness) for places in (frames, others)):
+        return frames == others
+    return frames[:1] == others[:1]
 
 
-def _type_and_place(fault: Fault) -> tuple[str, str]:
+def harness_name(subject: Subject) -> str:
+    """Return the name of the class that drives the program; empty if there is none."""
+    machine = getattr(subject, "machine", None)
+    return f"{machine.__qualname__}." if isinstance(machine, type) else ""
+
+
+def _type_and_frames(fault: Fault) -> tuple[str, list[str]]:
+    """Return the type of a fault and its frames, the innermost first."""
     match = _PLACE.match(fault.signature)
     assert match is not None  # every part of the pattern may be empty
-    return match["type"].strip(), match["place"] or ""
+    place = (match["place"] or "").strip("[]")
+    return match["type"].strip(), place.split(" < ") if place else []

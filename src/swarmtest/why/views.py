@@ -118,8 +118,9 @@ def _relation_lines(explanation: Explanation) -> list[str]:
 
 def _alternative_lines(explanation: Explanation) -> list[str]:
     lines = [
-        f"  step {number}, {step.feature}: {', '.join(step.alternatives) or 'nothing'} instead "
-        f"({plural(step.tried, 'run')})"
+        f"  step {number}, {step.feature}: {', '.join(step.alternatives) or 'nothing'} instead"
+        + (f"; {', '.join(step.alike)} fails too, elsewhere" if step.alike else "")
+        + f" ({plural(step.tried, 'run')})"
         for number, step in enumerate(explanation.steps, 1)
         if step.tried
     ]
