@@ -22,12 +22,14 @@ those of the bugs for judging; `tuning_` is before those of the others.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import random
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
@@ -84,7 +86,8 @@ def examine(bug: KnownCause, tests: int, work: Path) -> Finding:
     """Find and explain a bug, in a process that has the old release."""
     progress(f"{bug.package} {bug.release}, {bug.title}: {tests:,} tests, then its first hit")
     paths = [install(bug.package, bug.release, work)]
-    paths += [install(*other.split("=="), work) for other in bug.also]
+    for package, release in bug.also:
+        paths += [install(package, release, work)]
     path = os.pathsep.join(map(str, (*paths, HERE / "known_bugs", HERE, HERE.parent / "src")))
     done = subprocess.run(
         [sys.executable, __file__, "--explain", bug.title, "--tests", str(tests)],
@@ -169,13 +172,11 @@ def _hypothesis_free(subject: Any, test: Any, fault: str) -> list[str] | None:
     strategies = {}
     for slot in slots:
         source = subject.actions[editor.steps[slot.step].action].arguments[slot.name]
-        draw = source.draw
         if source.bounds is not None and isinstance(editor.value(editor.steps, slot), int):
             strategy = st.integers(int(source.bounds[0]), int(source.bounds[1]))
         else:
-            strategy = st.randoms(use_true_random=False).map(
-                lambda rng, draw=draw: draw(random.Random(rng.random()))
-            )
+            numbers = st.integers(0, 2**64)
+            strategy = numbers.map(functools.partial(_drawn, source.draw))
         strategies[f"s{slot.step}_{slot.name}"] = strategy
     if not strategies:
         return None
@@ -206,6 +207,10 @@ def _hypothesis_free(subject: Any, test: Any, fault: str) -> list[str] | None:
         names = [re.match(r"\s*s(\d+)_(\w+)=", line) for line in lines]
         return sorted(f"{match[1]}.{match[2]}" for match in names if match)
     return None
+
+
+def _drawn(draw: Callable[[random.Random], Any], number: int) -> Any:
+    return draw(random.Random(number))
 
 
 def row(finding: Finding) -> list[object]:

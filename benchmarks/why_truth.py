@@ -27,7 +27,7 @@ class KnownCause:
     setup: frozenset[str]
     tests: int  # of the campaign in which its first hit is found
     relation: tuple[str, str] | None = None  # arguments that have to be equal, whatever the step
-    also: tuple[str, ...] = ()  # packages that it needs
+    also: tuple[tuple[str, str], ...] = ()  # packages and releases that it needs
     quick: bool = False
     judged: bool = False
 
@@ -136,7 +136,7 @@ JUDGING = [
         (group("update", "evolve"),),
         group("set"),
         tests=40_000,
-        also=("six==1.17.0",),
+        also=(("six", "1.17.0"),),
         quick=True,
         judged=True,
     ),

@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from swarmtest.core.formatting import plural
 from swarmtest.store.interface import Store
 from swarmtest.store.records import ReductionRecord
 
@@ -348,11 +347,6 @@ def explanations_of(store: Store, campaign: int) -> dict[str, Explanation]:
             except (ValueError, TypeError, KeyError):
                 continue  # written by another version: explaining again replaces it
     return found
-
-
-def runs_text(explanation: Explanation) -> str:
-    """Say what the experiments cost."""
-    return f"{plural(explanation.runs, 'run')}, {explanation.cpu_seconds:.1f} CPU s"
 
 
 def _with_tuples(item: Mapping[str, Any]) -> dict[str, Any]:

@@ -53,6 +53,8 @@ _ALIKE = 60
 """Fresh variants that change only what was found not to matter."""
 _SIMPLE = (int, float, str, bytes, bool, type(None), Ref)
 _LEAST_SECONDS = 1.0
+IN_PASSING = VariantBudget(runs=600, cpu_seconds=2.0)
+"""The budget for a fault at the end of a campaign, where nobody asked for an explanation."""
 
 
 def explain_test(

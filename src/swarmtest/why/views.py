@@ -15,7 +15,6 @@ from swarmtest.why.explanation import (
     SUPPRESSOR,
     Explanation,
     InsertionFact,
-    runs_text,
 )
 
 _WIDTH = 100
@@ -27,14 +26,14 @@ _ROLE_WORDS = {
 
 
 def explanation_lines(explanation: Explanation, width: int = _WIDTH) -> list[str]:
-    """Return the paragraph in lines, with what the experiments cost.
+    """Return the paragraph in lines, with the number of runs behind it.
 
     >>> from swarmtest.why.explanation import StepFact
-    >>> found = Explanation("4ee18053", (StepFact("push", "push(1)"),), runs=80, cpu_seconds=0.2)
+    >>> found = Explanation("4ee18053", (StepFact("push", "push(1)"),), runs=80)
     >>> explanation_lines(found)
-    ['by experiment: needs push. (80 runs, 0.2 CPU s)']
+    ['by experiment: needs push. (80 runs)']
     """
-    text = f"by experiment: {explanation.paragraph} ({runs_text(explanation)})"
+    text = f"by experiment: {explanation.paragraph} ({plural(explanation.runs, 'run')})"
     return textwrap.wrap(one_line(text), width, subsequent_indent="  ")
 
 
