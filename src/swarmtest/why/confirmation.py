@@ -88,8 +88,9 @@ def configuration_features(subject: Subject, explanation: Explanation) -> list[s
 
 
 def _resized(subject: Subject, steps: tuple[int, int]) -> Subject | None:
-    if isinstance(subject, MachineSubject):
-        return MachineSubject(subject.machine, subject.name, steps)
+    kind = type(subject)
+    if kind is MachineSubject or kind.__name__ == "RuleBasedSubject":
+        return kind(subject.machine, subject.name, steps)  # type: ignore[attr-defined]
     return None
 
 

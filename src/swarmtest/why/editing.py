@@ -98,6 +98,14 @@ def editor_of(subject: Subject, test: Any) -> EditableTest:
         from swarmtest.why.machine_tests import MachineEditor
 
         return MachineEditor(subject, test)  # type: ignore[arg-type]  # the format says which
+    if form == "swarmtest rule test 1":
+        from swarmtest.why.rule_tests import RuleEditor
+
+        return RuleEditor(subject, test)  # type: ignore[arg-type]  # the format says which
+    if subject.part != "switch" and subject.parts(test):
+        from swarmtest.why.part_tests import PartEditor
+
+        return PartEditor(subject, test)
     raise UserError(
         f"experiments are not supported for tests of {subject.name}: `swarmtest roles` has the "
         "statistics"

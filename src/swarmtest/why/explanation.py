@@ -109,7 +109,11 @@ class SettingFact:
 
 @dataclass(frozen=True)
 class Confirmation:
-    """How often tests that were generated from the explanation show the fault."""
+    """How often tests that were generated from the explanation show the fault.
+
+    >>> Confirmation(("push", "pop"), (2, 10), hits=3, tests=300, low=0.003, high=0.03).is_enough
+    False
+    """
 
     features: tuple[str, ...]
     steps: tuple[int, int] | None
@@ -153,6 +157,8 @@ class Explanation:
     runs: int = 0
     cpu_seconds: float = 0.0
     seed: int = 0
+    is_ordered: bool = True
+    """Whether the order of the steps was looked at."""
     is_complete: bool = True
     """Whether all experiments were made; False if the budget was spent before."""
     notes: tuple[str, ...] = ()
@@ -226,19 +232,19 @@ class Explanation:
         return f"the {_ORDINALS.get(number, f'{number}th')} {feature}"
 
     def _steps_text(self) -> str:
-        layers = _layers(len(self.steps), {(o.before, o.after) for o in self.order})
+        needed = [at for at, step in enumerate(self.steps) if step.is_needed]
+        layers = _layers(needed, {(o.before, o.after) for o in self.order})
         if layers is None:
-            text = _listed(self._counted(range(len(self.steps))))
+            text = _listed(self._counted(needed))
             pairs = _reduced_order({(o.before, o.after) for o in self.order})
             before = [f"{self.name(i)} before {self.name(j)}" for i, j in sorted(pairs)]
             if len(before) > _MAX_LISTED:
                 before = [*before[:_MAX_LISTED], f"{len(before) - _MAX_LISTED} more such pairs"]
             return text + (", " + _listed(before) if before else "")
-        parts = [_listed(self._counted(layer)) for layer in layers]
-        text = ", then ".join(parts)
-        if len(layers) == 1 and len(self.steps) > 1:
-            text += ", in any order"
-        return text
+        counted = [self._counted(layer) for layer in layers]
+        text = ", then ".join(map(_listed, counted))
+        any_order = self.is_ordered and len(counted[0]) > 1 and len(layers) == 1
+        return text + ", in any order" if any_order else text
 
     def _counted(self, steps: Sequence[int]) -> list[str]:
         counts: Counter[str] = Counter()
@@ -262,6 +268,9 @@ class Explanation:
         shown = texts[:_MAX_LISTED]
         if len(texts) > _MAX_LISTED:
             shown.append(f"{len(texts) - _MAX_LISTED} more values matter")
+        if not self.is_ordered:
+            free = dict.fromkeys(fact.text for fact in self.values if fact.kind == "any")
+            return ["with " + ", ".join(free)] * bool(free)
         if shown:
             return ["with " + ", ".join(shown)]
         return ["with any values"] * bool(self.values)
@@ -387,18 +396,20 @@ def _reduced_order(pairs: set[tuple[int, int]]) -> set[tuple[int, int]]:
     }
 
 
-def _layers(count: int, pairs: set[tuple[int, int]]) -> list[list[int]] | None:
+def _layers(steps: Sequence[int], pairs: set[tuple[int, int]]) -> list[list[int]] | None:
     """Return steps in layers, each completely before the next; None if they have no such form.
 
-    >>> _layers(3, {(0, 2), (1, 2)})
+    >>> _layers([0, 1, 2], {(0, 2), (1, 2)})
     [[0, 1], [2]]
-    >>> _layers(4, {(0, 2), (1, 3)})
+    >>> _layers([0, 1, 2, 3], {(0, 2), (1, 3)})
     """
     closed = _closure(pairs)
-    depth = [0] * count
+    depth = dict.fromkeys(steps, 0)
     for i, j in sorted(closed, key=lambda pair: pair[1]):
-        depth[j] = max(depth[j], depth[i] + 1)
-    layers = [[i for i in range(count) if depth[i] == d] for d in range(max(depth, default=0) + 1)]
+        if i in depth and j in depth:
+            depth[j] = max(depth[j], depth[i] + 1)
+    deepest = max(depth.values(), default=0)
+    layers = [[i for i in steps if depth[i] == d] for d in range(deepest + 1)]
     for above, below in itertools.pairwise(layers):
         if any((i, j) not in closed for i in above for j in below):
             return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -83,17 +83,32 @@ def explain_test(
     ...     def reset(self): self.code = None
     ...     @action(code=integers(0, 50))
     ...     def unlock(self, code): assert code != self.code
+    >>> from swarmtest.subjects.machine.test import MachineTest, Step
     >>> subject = MachineSubject(Door)
-    >>> failed = subject.execute(subject.space.default(), seed=1)
-    >>> small = subject.reduced(failed.test, lambda test: subject.replay(test).fault is not None)
-    >>> explain_test(subject, small, failed.fault).paragraph.partition("; seen")[0]
+    >>> test = MachineTest("Door", (Step("lock", (7,)), Step("unlock", (7,)))).to_json()
+    >>> explain_test(subject, test, subject.replay(test).fault).paragraph.partition("; seen")[0]
     'needs lock, then unlock; with lock.code = unlock.code; never with reset or lock after lock'
     """
+    grammar = _grammar_of(subject, test)
+    if grammar is not None:
+        from swarmtest.why.derivations import explain_derivation
+
+        with VariantRuns(subject, fault, budget, seconds) as runs:
+            return explain_derivation(grammar, test, fault, runs, seed)
     editor = editor_of(subject, test)
     with VariantRuns(subject, fault, budget, seconds) as runs:
         study = Study(editor, runs, seed)
         runs.check(test, editor.test(()))
         return _Explaining(study, fault).explanation(subject, seconds, confirming)
+
+
+def _grammar_of(subject: Subject, test: Any) -> Any:
+    """Return the grammar of a test; import what reads grammars only if the test has a tree."""
+    if not isinstance(test, dict) or "tree" not in test:
+        return None
+    from swarmtest.why.derivations import grammar_of
+
+    return grammar_of(subject, test)
 
 
 @dataclass
@@ -315,13 +330,28 @@ def explain_faults(
     seconds: float = 10.0,
     budget: VariantBudget | None = None,
     faults: Iterable[str] | None = None,
-    on_fault: Callable[[int, int], None] | None = None,
 ) -> dict[str, Explanation]:
     """Explain the reduced faults of a campaign, the most frequent first, for so many seconds.
 
     Those that have an explanation already are left out, and so are those that cannot be explained.
-    Return all explanations of the campaign's faults. `on_fault` is called with the number of the
-    fault that comes next, and of all.
+    Return all explanations of the campaign's faults.
+
+    >>> from swarmtest import Campaign, Machine, action, open_store
+    >>> from swarmtest.reduce import reduce_faults
+    >>> from swarmtest.subjects import MachineSubject
+    >>> class Lamp(Machine):
+    ...     def start(self): self.on = False
+    ...     @action
+    ...     def switch(self): self.on = True
+    ...     @action
+    ...     def look(self): assert not self.on
+    >>> subject = MachineSubject(Lamp)
+    >>> with open_store(":memory:") as store:
+    ...     campaign = Campaign(subject, "coin", 20, workers=0, store=store).run().campaign
+    ...     _ = reduce_faults(subject, store, campaign)
+    ...     [found] = explain_faults(subject, store, campaign).values()
+    >>> found.needed
+    {'switch': 1, 'look': 1}
     """
     chosen = None if faults is None else set(faults)
     deadline = time.monotonic() + seconds
@@ -335,12 +365,10 @@ def explain_faults(
         and (reduction := reductions.get(fault.id)) is not None
         and reduction.test is not None
     ]
-    for number, fault in enumerate(wanted, 1):
+    for fault in wanted:
         left = deadline - time.monotonic()
         if left < _LEAST_SECONDS:
             break
-        if on_fault is not None:
-            on_fault(number, len(wanted))
         limits = budget or VariantBudget()
         limits = VariantBudget(limits.runs, min(limits.cpu_seconds, left))
         try:

@@ -255,7 +255,7 @@ class VariantRuns:
         begun = time.process_time()
         self._subject.interruptible = False
         result = self._subject.replay(test)
-        spent = time.process_time() - begun
+        spent = time.process_time() - begun + result.cpu_seconds
         fault = result.fault and Fault(result.fault.kind, result.fault.signature)
         return _Seen(fault, result.verdict is Verdict.INVALID, result.used, result.skipped, spent)
 
