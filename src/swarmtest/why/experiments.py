@@ -334,7 +334,7 @@ class _Tally:
 
     gone: Counter[int] = field(default_factory=Counter)
     kept: Counter[int] = field(default_factory=Counter)
-    blocked: int = 0
+    blocked: Counter[int] = field(default_factory=Counter)
     variants: set[tuple[int, str]] = field(default_factory=set)
     stale: int = 0
     """How many insertions in a row gave a variant that was known."""
@@ -421,18 +421,19 @@ def _insert(
     elif outcome is VariantOutcome.GONE:
         tally.gone[gap] += 1
     elif outcome is VariantOutcome.BLOCKED:
-        tally.blocked += 1
+        tally.blocked[gap] += 1
 
 
 def _insertion_fact(feature: str, tally: _Tally, gaps: Sequence[int]) -> InsertionFact | None:
-    if not tally.runs and not tally.blocked:
+    if not tally.runs and not tally.blocked.total():
         return None
     low, high = tally.interval()
     where = tally.suppressing_gaps(gaps)
+    blocked = tuple(g for g in gaps if tally.blocked[g] and not tally.gone[g] + tally.kept[g])
     if where:
         role = SUPPRESSOR
-    elif tally.blocked > max(tally.runs, 1):
-        role = BLOCKS
+    elif blocked:
+        role, where = BLOCKS, blocked
     elif not tally.gone and tally.runs:
         role = IRRELEVANT
     else:
