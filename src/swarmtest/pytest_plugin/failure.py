@@ -185,6 +185,8 @@ class FailureReport:
 
     def _explained(self, store: Store) -> dict[str, Explanation]:
         """Explain the faults that are shown in full by experiments on their reduced tests."""
+        if self._config.getoption("--swarm-no-why"):
+            return {}
         shown = [fault.id for fault in self._outcome.faults[:_IN_FULL]]
         with forking(), silence():
             return explain_faults(

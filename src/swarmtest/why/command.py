@@ -5,6 +5,7 @@ The work is done by `explain_fault`; the command parses its options and prints t
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 import click
@@ -25,6 +26,7 @@ from swarmtest.why.views import (
 )
 
 _DEFAULT = VariantBudget()
+_WIDTH = 100
 
 
 @click.command()
@@ -100,7 +102,7 @@ def _stored(store: Store, where: FoundFault) -> Explanation | None:
 
 
 def _lines(where: FoundFault, explanation: Explanation, everything: bool) -> list[str]:
-    width = min(screen_width() or 100, 100)
+    width = min(screen_width() or _WIDTH, _WIDTH)
     fault = where.fault
     lines = [
         f"fault {fault.id}  {kind_and_signature(fault.kind, fault.signature)}",
@@ -110,7 +112,7 @@ def _lines(where: FoundFault, explanation: Explanation, everything: bool) -> lis
         *explanation_lines(explanation, width),
     ]
     if explanation.confirmation is not None:
-        lines.append(confirmation_line(explanation))
+        lines += textwrap.wrap(confirmation_line(explanation), width, subsequent_indent="  ")
     lines += [f"note: {note}" for note in explanation.notes]
     if everything:
         lines += ["", *experiment_lines(explanation)]

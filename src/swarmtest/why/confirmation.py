@@ -2,7 +2,9 @@
 
 The configuration has the needed features and those that can stand in for them; everything else is
 off. Several lengths are tried, from a little more than the reduced test to the subject's own. If
-enough tests hit the fault, the explanation describes more than the neighbourhood of one test.
+that is not enough, short tests of the same features are made in which arguments are often values
+that the test has used before, since faults often need equal values. If enough tests hit the fault,
+the explanation describes more than the neighbourhood of one test.
 """
 
 from __future__ import annotations
@@ -19,12 +21,17 @@ from swarmtest.core.seeds import key_of
 from swarmtest.processes.fork_pool import ForkPool, wait_for_any
 from swarmtest.subjects.machine.subject import MachineSubject
 from swarmtest.subjects.subject import Subject
+from swarmtest.why.experiments import Study
 from swarmtest.why.explanation import Confirmation, Explanation
 from swarmtest.why.variant_runs import harness_name, is_kin
 
 _LENGTHS = (2, 5)
 """Tests of so many times the reduced test's length are tried, besides the subject's own length."""
 _BATCH = 25
+_REUSING = 300
+"""Tests that use values again."""
+_REUSED = 0.6
+"""The share of steps of these tests whose arguments are values that the test has used."""
 _ENOUGH = 12
 """Hits after which no more tests are run."""
 
@@ -70,6 +77,38 @@ def confirm(
         if best is None or found.low > best.low:
             best = found
     return best, spent
+
+
+def confirm_reusing(study: Study, explanation: Explanation) -> Confirmation | None:
+    """Return how often short tests that use values again show the fault; None if there are none.
+
+    Features come in random order, as often as the test has them; each argument is drawn, or is a
+    value that the test has used.
+    """
+    editor, rng = study.editor, study.rng("confirmation")
+    named = [
+        choice
+        for step in explanation.steps
+        for choice in (step.feature, *step.alternatives)
+        if choice in editor.features
+    ]
+    if not named or not editor.slots(study.steps):
+        return None
+    fixed = tuple(step for step in study.steps if editor.is_fixed(step))
+    size = len(explanation.steps)
+    length = (size, _LENGTHS[-1] * size)
+    hits = tests = 0
+    while hits < _ENOUGH and tests < _REUSING and not study.runs.is_spent:
+        steps = fixed
+        for _ in range(rng.randint(*length)):
+            copied = rng.random() < _REUSED
+            step = editor.new_step(rng.choice(named), steps, len(steps), rng, copied=copied)
+            steps = steps if step is None else (*steps, step)
+        tests += 1
+        hits += study.outcome(steps).is_kept
+    low, high = wilson_interval(hits, tests)
+    features = tuple(sorted(set(named)))
+    return Confirmation(features, length, hits, tests, float(low), float(high), is_reusing=True)
 
 
 def configuration_features(subject: Subject, explanation: Explanation) -> list[str] | None:

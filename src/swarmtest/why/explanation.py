@@ -125,6 +125,8 @@ class Confirmation:
     before_hits: int = 0
     before_tests: int = 0
     """The same for the campaigns that found the fault."""
+    is_reusing: bool = False
+    """Whether arguments were often values that the same test had used before."""
 
     @property
     def is_enough(self) -> bool:
@@ -356,6 +358,15 @@ def explanations_of(store: Store, campaign: int) -> dict[str, Explanation]:
             except (ValueError, TypeError, KeyError):
                 continue  # written by another version: explaining again replaces it
     return found
+
+
+def stored_explanation(store: Store, fault: str) -> Explanation | None:
+    """Return the explanation of a fault from the newest campaign that has one; None if none has."""
+    for campaign in reversed(store.campaigns()):
+        found = explanations_of(store, campaign.id).get(fault)
+        if found is not None:
+            return found
+    return None
 
 
 def _with_tuples(item: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from swarmtest.store.interface import Store
 from swarmtest.store.records import FaultRecord
 from swarmtest.subjects.machine.values import Ref
 from swarmtest.subjects.subject import Subject
-from swarmtest.why.confirmation import confirm
+from swarmtest.why.confirmation import confirm, confirm_reusing
 from swarmtest.why.editing import Slot, editor_of
 from swarmtest.why.experiments import (
     Replacement,
@@ -51,6 +51,8 @@ _WALK = 400
 """Runs of the walk over values, with the fresh walk that judges its rule."""
 _ALIKE = 60
 """Fresh variants that change only what was found not to matter."""
+_REUSING = VariantBudget(runs=400, cpu_seconds=2.0)
+"""The budget of tests that are generated to confirm an explanation."""
 _SIMPLE = (int, float, str, bytes, bool, type(None), Ref)
 _LEAST_SECONDS = 1.0
 IN_PASSING = VariantBudget(runs=600, cpu_seconds=2.0)
@@ -156,6 +158,13 @@ class _Explaining:
         cpu_seconds = 0.0
         if confirming:
             confirmation, cpu_seconds = confirm(subject, found, self.fault, seconds=seconds)
+            if confirmation is None or not confirmation.is_enough:
+                alone = runs.is_alone
+                with VariantRuns(subject, self.fault, _REUSING, seconds, alone=alone) as more:
+                    again = confirm_reusing(replace(study, runs=more), found)
+                    cpu_seconds += more.cpu_seconds
+                if again is not None and (confirmation is None or again.low > confirmation.low):
+                    confirmation = again
             found = replace(found, confirmation=confirmation)
         return replace(found, cpu_seconds=runs.cpu_seconds + cpu_seconds)
 

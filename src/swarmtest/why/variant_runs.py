@@ -90,6 +90,8 @@ class _Seen:
 class VariantRuns:
     """Runs variants of a test that shows `fault`; use it as a context manager.
 
+    With `alone`, every run has a process of its own.
+
     >>> from swarmtest import Machine, action
     >>> from swarmtest.subjects import MachineSubject
     >>> class Counter(Machine):
@@ -109,12 +111,14 @@ class VariantRuns:
         fault: Fault,
         budget: VariantBudget | None = None,
         seconds: float = 10.0,
+        *,
+        alone: bool = False,
     ) -> None:
         self._subject = subject
         self._fault = fault
         self.budget = budget or VariantBudget()
         self._seconds = seconds
-        self._pool: ForkPool[_Seen] | None = ForkPool(self._observe, seconds)
+        self._pool = None if alone else ForkPool(self._observe, seconds)
         self._known: dict[str, list[_Seen]] = {}
         self._repeats = 1
         self._most_runs = self.budget.runs

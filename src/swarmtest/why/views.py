@@ -17,7 +17,7 @@ from swarmtest.why.explanation import (
     InsertionFact,
 )
 
-_WIDTH = 100
+_WIDTH = 96
 _ROLE_WORDS = {
     SUPPRESSOR: "makes it disappear",
     IRRELEVANT: "does not matter",
@@ -46,6 +46,8 @@ def confirmation_line(explanation: Explanation) -> str:
     length = ""
     if confirmation.steps is not None:
         length = f" and {confirmation.steps[0]} to {confirmation.steps[1]} steps"
+    if confirmation.is_reusing:
+        length += ", in which arguments repeat,"
     shown = f"{confirmation.hits:,} of {plural(confirmation.tests, 'test')}"
     before = ""
     if confirmation.before_tests:
