@@ -39,7 +39,6 @@ from harness import cpu_seconds, print_figures, print_table, progress
 from known_bugs import DEFAULT_WORK, HERE, install
 from why_truth import JUDGING, TUNING, KnownCause
 
-QUICK_TESTS = 3_000
 CONFIDENCE = 0.95
 
 
@@ -216,7 +215,7 @@ def _drawn(draw: Callable[[random.Random], Any], number: int) -> Any:
 def row(finding: Finding) -> list[object]:
     bug, answer = finding.bug, finding.answer
     if not answer["hits"]:
-        return [f"{bug.package} {bug.release} {bug.title}", "not found"]
+        return [f"{bug.package} {bug.release} {bug.title}", "not found", *[""] * (len(HEAD) - 2)]
     relation = {None: "-", True: "yes", False: "no"}[finding.relation]
     return [
         f"{bug.package} {bug.release} {bug.title}",
@@ -283,15 +282,12 @@ def main() -> None:
         bug = next(bug for bug in (*TUNING, *JUDGING) if bug.title == options.explain)
         print(json.dumps(explain_here(bug, options.tests)))
         return
-    bugs = [bug for bug in (*TUNING, *JUDGING) if bug.quick or not options.quick]
+    bugs = [bug for bug in (*TUNING, *JUDGING) if bug.quick_tests or not options.quick]
     bugs = [bug for bug in bugs if not (options.tuning and bug.judged)]
     if options.only:
         bugs = [bug for bug in bugs if options.only in f"{bug.package} {bug.title}"]
     work = options.work.expanduser().resolve()
-    findings = [
-        examine(bug, min(bug.tests, QUICK_TESTS) if options.quick else bug.tests, work)
-        for bug in bugs
-    ]
+    findings = [examine(bug, bug.quick_tests if options.quick else bug.tests, work) for bug in bugs]
     judged = [finding for finding in findings if finding.bug.judged]
     tuned = [finding for finding in findings if not finding.bug.judged]
     for title, group in (("for tuning", tuned), ("for judging", judged)):
