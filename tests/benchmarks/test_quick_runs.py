@@ -68,6 +68,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "store_speed.py": ("sqlite_write_per_second", "postgres_write_per_second", "copy_per_second"),
     "suites.py": ("time_vs_greedy", "kept_vs_random"),
     "throughput.py": ("vs_bare", "vs_hypothesis", "two_workers", "layered_vs_coin"),
+    "why.py": ("explained", "precision", "recall", "cpu_s_per_fault"),
 }
 """What each benchmark prints, also with ``--quick``: what issues name, and what the docs show."""
 
@@ -232,6 +233,13 @@ def test_triggers_agree_with_changelogs() -> None:
     figures = figures_of("known_bugs.py")
     assert figures["found"] == figures["gone_after_fix"] == figures["bugs"] >= 2
     assert figures["mean_precision"] > 0.5
+
+
+def test_rare_bugs_are_explained_from_one_failing_test() -> None:
+    figures = figures_of("why.py")
+    assert figures["found"] == figures["bugs"] >= 2
+    assert figures["explained"] == 1
+    assert figures["precision"] > 0.5
 
 
 def test_compilers_are_compared_at_equal_cpu_time() -> None:

@@ -80,6 +80,11 @@ COMMANDS = {
         "swarmtest.roles.triage_command:triage",
         "Sort the faults, and show which of them may be the same bug, or two bugs.",
     ),
+    "why": CommandEntry(
+        "swarmtest.why.command:why",
+        "Explain a fault from one failing test: what it needs, in which order, and what "
+        "prevents it.",
+    ),
     "coverage": CommandEntry(
         "swarmtest.ui.commands.coverage:coverage",
         "Show what the tests of a campaign reached: lines, branches, paths.",

@@ -37,6 +37,7 @@ from swarmtest.ui.run_options import (
     reduce_options,
     subject_options,
     view_options,
+    why_option,
     workers_option,
 )
 from swarmtest.ui.run_report import report_outcome
@@ -76,6 +77,7 @@ _DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
 @avoid_option
 @coverage_options
 @reduce_options
+@why_option
 @click.option("--keep-tests", is_flag=True, help="Store every test, not only failing ones.")
 @click.option(
     "--allow-unused", is_flag=True, help="Accept actions that never ran, instead of exit status 2."
@@ -123,6 +125,7 @@ def run(path: str, **options: Any) -> int:
 @workers_option
 @executor_options
 @reduce_options
+@why_option
 @click.option(
     "--allow-unused", is_flag=True, help="Accept actions that never ran, instead of exit status 2."
 )
@@ -188,11 +191,12 @@ def _run(campaign: Campaign, store: Store, view: ProgressView, options: dict[str
     outcome = campaign.run()
     view.end()
     reduced = _reduce(campaign, store, outcome, view, options)
+    stopped_explaining = not _explain(campaign, store, outcome, reduced, options)
     reductions = reductions_of(store, outcome.campaign)
     stopped = outcome.interrupted
     handed = [] if stopped else hand_over_faults(campaign.subject, outcome.faults, reductions)
     report_outcome(campaign, store, outcome, view, handed, reduced)
-    if reduced and reduced.interrupted:
+    if (reduced and reduced.interrupted) or stopped_explaining:
         return 130
     return _status(outcome, options, steps=campaign.subject.part == "step")
 
@@ -219,6 +223,25 @@ def _reduce(
     from swarmtest.reduce.fault_reductions import reduce_and_show
 
     return reduce_and_show(campaign.subject, store, outcome.campaign, allowed, view)
+
+
+def _explain(
+    campaign: Campaign,
+    store: Store,
+    outcome: Outcome,
+    reduced: FaultReductions | None,
+    options: dict[str, Any],
+) -> bool:
+    """Explain the reduced faults by experiments; return False if the user has interrupted."""
+    if reduced is None or reduced.interrupted or options["no_why"]:
+        return True
+    from swarmtest.why.fault_explanations import IN_PASSING, explain_faults
+
+    try:
+        explain_faults(campaign.subject, store, outcome.campaign, budget=IN_PASSING)
+    except KeyboardInterrupt:
+        return False
+    return True
 
 
 def _view(budget: Budget, options: dict[str, Any]) -> ProgressView:
