@@ -55,14 +55,14 @@ READING = [
     "report 1 -o out.html", "report 1 2 -o out.html", "report 3 -o out.html",
     "report 4 -o out.html", "report 1 --figures figures -o out.html", "export 1",
     "export 1 -o out.csv", "export 1 -f jsonl", "export 3 -o out.csv", "export 1 -o out.parquet",
-    "replay 1#5 --no-run", "replay FAULT --no-run", "replay 1#5 --no-run --save out.py",
+    "replay KEPT --no-run", "replay FAULT --no-run",
     "copy s.db out.db", "doctor s.db", "doctor s.db --repair out.db", "delete 1 --yes",
     "search correlate 3", "search roles 3", "search best-sequence 3", "search replay 3 --points 3",
     "search plot 3 -o out.svg", "search export 3", "search export 3 -o out.csv",
 ]  # fmt: skip
 """Commands that only show what is in a store."""
 RUNNING = [
-    "replay FAULT", "replay 1#5", "replay 4#1", "reduce FAULT --time 5s", "suite 1 --no-reduce -q",
+    "replay FAULT", "replay 1#5", "replay 4#1", "replay 1#5 --no-run --save out.py", "reduce FAULT --time 5s", "suite 1 --no-reduce -q",
     "suite 1 -o out_test.py --no-reduce -q", "resume 1 --tests 210", "resume 2 --tests 210 --json",
     "resume 3", "focus disk.py --fault FAULT -n 30 -q", "mutate 1 --sample 3 disk.py -n 5",
     "run disk.py -n 20 --avoid known -q", "plan disk.py --ways 2", "run disk.py -n 20 -q --json",
@@ -80,11 +80,11 @@ SUBJECT_COMMANDS = [
 WITHOUT_STORE = {"copy", "doctor", "plan", "check", "features", "strategies", "init", "cc"}
 
 
-def words_of(command: str, fault: str, store: str = stores.STORE) -> tuple[str, ...]:
-    """Return the words of a command on a store."""
-    words = [fault if word == "FAULT" else word for word in command.split()]
+def words_of(command: str, fault: str, kept: str) -> tuple[str, ...]:
+    """Return the words of a command on the store; `kept` is a trial whose test is stored."""
+    words = [{"FAULT": fault, "KEPT": kept}.get(word, word) for word in command.split()]
     chosen = words[0] in WITHOUT_STORE or "--store" in words
-    return (*words, *([] if chosen else ["--store", store]))
+    return (*words, *([] if chosen else ["--store", stores.STORE]))
 
 
 class Inputs:
@@ -92,7 +92,7 @@ class Inputs:
 
     def __init__(self, template: Path) -> None:
         self._template = template
-        self._fault = (template / "fault").read_text()
+        self._names = (template / "names").read_text().split()
         self._random = random.Random(19)
 
     def all(self) -> Iterator[HostileInput]:
@@ -108,7 +108,7 @@ class Inputs:
         yield from self.poison()
 
     def _input(self, group: str, name: str, command: str, **more: object) -> HostileInput:
-        return HostileInput(group, name, words_of(command, self._fault), **more)  # type: ignore[arg-type]
+        return HostileInput(group, name, words_of(command, *self._names), **more)  # type: ignore[arg-type]
 
     def texts(self) -> Iterator[HostileInput]:
         """Hostile text in every column at once."""
@@ -116,8 +116,8 @@ class Inputs:
             for inside in (True, False):
                 prepare = partial(_spoil, text=text, inside=inside)
                 name = f"{kind} {'inside' if inside else 'instead of'} the text"
-                chosen = READING if inside else self._random.sample(READING, 12)
-                for command in [*chosen, *self._random.sample(RUNNING, 5)]:
+                chosen = self._random.sample(READING, 18 if inside else 6)
+                for command in [*chosen, *self._random.sample(RUNNING, 4 if inside else 2)]:
                     yield self._input("hostile text", name, command, prepare=prepare)
         for command in ("list", "show 1", "faults 1", "roles 1", "coverage 1 --targets", "replay FAULT", "suite 1 -q", "run disk.py -n 20"):  # fmt: skip
             prepare = partial(_spoil, text=stores.TEXTS["terminal escapes"], inside=True)
@@ -129,15 +129,15 @@ class Inputs:
     def single_columns(self) -> Iterator[HostileInput]:
         """Every column with values of another kind."""
         for table, column in stores.columns(self._template / stores.STORE):
-            for kind in self._random.sample(sorted(stores.VALUES), 6):
+            for kind in self._random.sample(sorted(stores.VALUES), 3):
                 prepare = partial(_set, table=table, column=column, value=stores.VALUES[kind])
                 command = self._random.choice([*READING, *READING, *RUNNING])
                 yield self._input("one column", f"{table}.{column}: {kind}", command, prepare=prepare)
 
     def flips(self) -> Iterator[HostileInput]:
         """Single bits, anywhere in the file."""
-        for seed in range(80):
-            for command in self._random.sample([*READING, *RUNNING[:5]], 3):
+        for seed in range(60):
+            for command in self._random.sample([*READING, *RUNNING[:5]], 2):
                 prepare = partial(_flip, seed=seed)
                 yield self._input("flipped bits", f"seed {seed}", command, prepare=prepare)
 
@@ -145,7 +145,7 @@ class Inputs:
         """Files that are cut, replaced, or have a damaged header."""
         always = ["list", "doctor s.db", "doctor s.db --repair out.db"]
         for name in stores.DAMAGE:
-            for command in [*always, *self._random.sample([*READING, *RUNNING], 4)]:
+            for command in [*always, *self._random.sample([*READING, *RUNNING], 2)]:
                 prepare = partial(_damage, name=name)
                 yield self._input("damaged file", name, command, prepare=prepare)
 
@@ -161,7 +161,7 @@ class Inputs:
         for column, value in (("subject", "evil.py::Disk"), ("subject", "evil:Disk"), ("strategy", "evil.py:Evil"), ("strategy", "mixture:evil.py:Evil=1,coin=1")):  # fmt: skip
             prepare = partial(stores.name_code, column=column, value=value)
             for command in READING:
-                if column == "strategy" or self._random.random() < 0.5:
+                if self._random.random() < 0.4:
                     yield self._input(group, f"{column} {value}", command, prepare=prepare)
         for command in READING:
             yield self._input(group, "all options name code", command, prepare=stores.name_everything)
@@ -204,7 +204,7 @@ class Inputs:
             "files of 40 KB": Surroundings(limits={resource.RLIMIT_FSIZE: 40_000}),
         }
         for name, what in around.items():
-            for command in self._random.sample(chosen, 9):
+            for command in self._random.sample(chosen, 6):
                 yield self._input(group, name, command, surroundings=what)
         for kind in ("a file", "a loop", "world-writable", "full of code", "unwritable"):
             for command in ("run disk.py -n 20 -q --coverage line --cover disk.py", "mutate disk.py -n 5 --sample 3", "race counter.py::count -n 5 --coverage pair", "list"):  # fmt: skip
@@ -219,7 +219,7 @@ class Inputs:
         for name in programs.IMPORTS:
             prepare = partial(_replace_machine, source=programs.hostile_import(name))
             around = Surroundings(env={"SWARMTEST_IMPORT_SECONDS": "5"})
-            for command in ["check disk.py", *self._random.sample(SUBJECT_COMMANDS[1:], 5)]:
+            for command in ["check disk.py", *self._random.sample(SUBJECT_COMMANDS[1:], 3)]:
                 yield self._input("imports", name, command, prepare=prepare, surroundings=around)
 
     def poison(self) -> Iterator[HostileInput]:

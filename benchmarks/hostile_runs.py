@@ -69,8 +69,6 @@ class HostileInput:
     program: tuple[str, ...] = SWARMTEST
     trials: int = 0
     """How many trials the store must have afterwards; 0: not asked."""
-    only_reads: bool = True
-    """Whether the command must not run code that lies in the directory."""
 
 
 @dataclass
@@ -126,9 +124,12 @@ def _judge(each: HostileInput, place: Path, top: Path, markers: Path) -> Outcome
         return outcome
     outcome.orphan = _orphans(mark)
     outcome.executed = ", ".join(sorted(path.name for path in markers.iterdir()))
-    outcome.traceback = "Traceback" if "Traceback (most recent call last)" in err else ""
+    if "Traceback (most recent call last)" in err:
+        frames = re.findall(r'File "(\S+)", line (\d+)', err)
+        raised_at = ":".join(frames[-1]) if frames else ""
+        outcome.traceback = f"{err.strip().splitlines()[-1][:200]} at {raised_at}"
     is_terminal = each.surroundings.terminal
-    outcome.escape = next(filter(None, (escapes_of(text, is_terminal) for text in (out, err))), "")
+    outcome.escape = next(filter(None, (escapes_of(text.replace("\r\n", "\n"), is_terminal) for text in (out, err))), "")
     outcome.other_end = _other_end(each, status, err, place)
     return outcome
 
@@ -174,42 +175,60 @@ def _run(
             env.pop(key, None)
         else:
             env[key] = value
-    master = slave = -1
     if around.terminal:
-        master, slave = pty.openpty()
-    stdout = open(around.stdout, "wb") if around.stdout else None
-    try:
+        return _run_on_terminal(each, place, env, mark, outcome)
+    # Files, not pipes: a process that is left behind would keep a pipe open.
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        stdout = open(around.stdout, "wb") if around.stdout else None
         process = subprocess.Popen(
             [*each.program, *each.words],
             cwd=place,
             env=env,
             stdin=subprocess.DEVNULL,
-            stdout=stdout or (slave if around.terminal else subprocess.PIPE),
-            stderr=slave if around.terminal else subprocess.PIPE,
+            stdout=stdout or out,
+            stderr=err,
             preexec_fn=lambda: _surround(around),
             start_new_session=True,
         )
-    finally:
         if stdout:
             stdout.close()
-        if slave >= 0:
-            os.close(slave)
+        try:
+            status = process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            status = _give_up(process, mark, outcome)
+        out.seek(0)
+        err.seek(0)
+        return status, _decoded(out.read()), _decoded(err.read())
+
+
+def _give_up(process: subprocess.Popen[bytes], mark: str, outcome: Outcome) -> int:
+    outcome.hang = f"alive after {PATIENCE:.0f} s"
+    _end_marked(mark)
+    process.kill()
+    return process.wait()
+
+
+def _run_on_terminal(
+    each: HostileInput, place: Path, env: dict[str, str], mark: str, outcome: Outcome
+) -> tuple[int, str, str]:
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [*each.program, *each.words],
+        cwd=place,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=slave,
+        stderr=slave,
+        start_new_session=True,
+    )
+    os.close(slave)
     try:
-        if around.terminal:
-            out, err = _read_terminal(master, process), ""
-        else:
-            read, said = process.communicate(timeout=PATIENCE)
-            out, err = (_decoded(part or b"") for part in (read, said))
+        text = _read_terminal(master, process)
     except subprocess.TimeoutExpired:
-        outcome.hang = f"alive after {PATIENCE:.0f} s"
-        _end_marked(mark)
-        process.kill()
-        process.communicate()
-        return 0, "", ""
+        return _give_up(process, mark, outcome), "", ""
     finally:
-        if master >= 0:
-            os.close(master)
-    return process.wait(), out, err
+        os.close(master)
+    return process.wait(), text, ""
 
 
 def _decoded(data: bytes) -> str:

@@ -20,6 +20,8 @@ from typing import Any
 
 from hostile_runs import SWARMTEST
 
+from swarmtest.store import open_store
+
 STORE = "s.db"
 MACHINE = """
 from swarmtest import Machine, action, integers
@@ -74,7 +76,7 @@ TEXTS = {
     "formulas": "=cmd|' /C calc'!A0{}",
     "formulas behind a space": " @SUM(1){}\t=1",
     "HTML": "</script></title>'\"><img src=x onerror=owned()>{}<a href='javascript:owned()'>",
-    "very long": "{}" + "Ж long " * 30_000,
+    "very long": "{}" + "Ж long " * 700,
     "NUL": "a\0{}\0b",
     "surrogates": "\udcff{}\ud800",
     "bidi": "\u202e{}\u2066\u200f\u2028",
@@ -132,11 +134,13 @@ def make_template(place: Path) -> None:
         assert done.returncode in (0, 1), done.stderr
     saved = [*SWARMTEST, "replay", "1#3", "--no-run", "--save", "saved.json", "--store", STORE]
     subprocess.run(saved, cwd=place, check=True, capture_output=True)
-    with sqlite3.connect(place / STORE) as store:
-        store.execute("PRAGMA journal_mode = DELETE")  # one file, so that damage is where it counts
-        fault = store.execute("SELECT id FROM faults WHERE campaign = 1").fetchone()[0]
+    with open_store(str(place / STORE), read_only=True) as campaigns:
+        fault = campaigns.faults(1)[0].id
+        kept = next(iter(campaigns.tests(1))).trial
+    (place / "names").write_text(f"{fault} 1#{kept}")
+    store = sqlite3.connect(place / STORE)
+    store.execute("PRAGMA journal_mode = DELETE")  # one file, so that damage is where it counts
     store.close()
-    (place / "fault").write_text(fault)
 
 
 def copy_directory(template: Path, place: Path) -> None:

@@ -7,6 +7,7 @@ until its process ended. `Death` says how a process ended, as the fault of a tes
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import pickle
@@ -29,6 +30,7 @@ MOST_KILLS = 3
 _KILLS = (signal.SIGKILL, signal.SIGTERM)
 _LOOK = 0.05
 """Seconds between looks whether a silent process has ended."""
+_DESCRIPTORS = 1 << 16
 
 
 class Fork:
@@ -76,6 +78,101 @@ class Fork:
         return self._end
 
 
+class ShieldedFork(Fork):
+    """A fork whose parent is not this process, but one between them.
+
+    A test may kill or stop its parent. That must not be the program that waits for the test, which
+    could not tell anybody then. The process between waits for the fork, and reports how it ended.
+
+    The function gets another one, which returns if the parent is alive, and otherwise never: the
+    kernel kills the fork then. A kill takes its time, so call it before an answer counts.
+
+    >>> def run(wait_for_parent):
+    ...     os.kill(os.getppid(), signal.SIGKILL)
+    ...     wait_for_parent()
+    >>> fork = ShieldedFork(run)
+    >>> _ = fork.reap(kill=False)
+    >>> fork.killed_parent
+    True
+    """
+
+    def __init__(self, run: Callable[[Callable[[], None]], object]) -> None:
+        self._report, report = os.pipe()
+        self.killed_parent = False
+        """Whether the process between was killed, and not by `kill`; known when it is reaped."""
+        self._was_killed = False
+        super().__init__(lambda: self._stand_between(run, report))
+        os.close(report)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has ended."""
+        if self._end is None:
+            tree.resume_if_stopped(self.pid)
+        return super().has_ended
+
+    def kill(self) -> None:
+        """Kill it, but not yet what it started."""
+        self._was_killed = self._was_killed or self._end is None
+        super().kill()
+
+    def reap(self, *, kill: bool, kill_strays: bool = True) -> tuple[int, float]:
+        """Wait for its end, kill what it started, and return its status and CPU seconds."""
+        if self._end is not None:
+            return self._end
+        while not kill and not self.has_ended:  # it may be stopped, and then has to be resumed
+            time.sleep(_LOOK / 100)
+        status, seconds = super().reap(kill=kill, kill_strays=kill_strays)
+        os.set_blocking(self._report, False)
+        try:
+            report = os.read(self._report, 4)
+        except BlockingIOError:  # a process that could not be killed still has the pipe
+            report = b""
+        os.close(self._report)
+        self.killed_parent = not report and not self._was_killed
+        self._end = int.from_bytes(report, "little") if report else status, seconds
+        return self._end
+
+    def _stand_between(self, run: Callable[[Callable[[], None]], object], report: int) -> None:
+        """Fork again, run the function there, and report how that ended."""
+        os.close(self._report)
+        tree.die_with_parent()
+        asked, ask = os.pipe()
+        told, tell = os.pipe()
+        pid = tree.fork()
+        if not pid:
+            for descriptor in (report, asked, tell):
+                os.close(descriptor)
+
+            def wait_for_parent() -> None:
+                os.write(ask, b"?")
+                while not os.read(told, 1):
+                    time.sleep(_LOOK)  # the parent is dead, and so is this process in a moment
+
+            run(wait_for_parent)
+            return
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
+            signal.signal(number, signal.SIG_IGN)
+        signal.signal(signal.SIGUSR2, lambda *_: _ask_for_stack(pid))
+        # A pipe of others that is open here would not seem closed when the fork has ended.
+        kept = sorted((report, asked, tell))
+        for low, high in itertools.pairwise([-1, *kept, _DESCRIPTORS]):
+            os.closerange(low + 1, high)
+        end = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else -1
+        while not tree.has_ended(pid):
+            ready, _, _ = select.select([asked, *([end] if end >= 0 else [])], [], [], _LOOK)
+            if asked in ready and os.read(asked, 1):
+                os.write(tell, b"!")
+        status, _ = tree.reap(pid)
+        os.write(report, status.to_bytes(4, "little"))
+
+
+def _ask_for_stack(pid: int) -> None:
+    """Pass `limits.end_with_stack` on."""
+    tree.kill(pid, signal.SIGUSR2)
+    tree.kill(pid, signal.SIGCONT)
+
+
 @dataclass(frozen=True)
 class Death:
     """How a process that ran a test ended."""
@@ -89,6 +186,8 @@ class Death:
     """It could not send its results any more: a test closed its pipe, or wrote into it."""
     broken: bool = False
     """The code that runs tests failed in it: a test changed something that all code needs."""
+    killed_parent: bool = False
+    """Whether its parent was killed, and it with it."""
 
     @property
     def perhaps_from_outside(self) -> bool:
@@ -107,6 +206,8 @@ class Death:
         if self.broken:
             text = "the program changed its process so that nothing can run in it any more"
             return Fault("exit", text, dump)
+        if self.killed_parent:
+            return Fault("signal", _KILLED_PARENT, dump)
         if self.timed_out:
             # Where a loop was when its time was up varies; what it was called from does not.
             outer = python_stack_of_dump(dump, outermost=True)
@@ -120,6 +221,9 @@ class Death:
             return Fault("signal", f"{signal.Signals(number).name}{hint}{where}", dump)
         status = os.WEXITSTATUS(self.status)
         return Fault("exit", f"the program ended its process with exit status {status}", dump)
+
+
+_KILLED_PARENT = "the program killed the process that had started it"
 
 
 class NoAnswer(Exception):
@@ -147,11 +251,9 @@ def in_fork(call: Callable[[], Answer], seconds: float) -> Answer:
             answer = NoAnswer(message_of(error))
         send(answer)
 
-    answers, status = _run_in_fork(run, seconds)
-    if not answers and status is None:
-        raise NoAnswer(f"it was not over after {seconds:g} s")
+    answers, end = _run_in_fork(run, seconds)
     if not answers:
-        raise NoAnswer(_how_it_ended(status or 0))
+        raise NoAnswer(end or f"it was not over after {seconds:g} s")
     if isinstance(answers[0], UserError | NoAnswer | OSError):
         raise answers[0]
     return answers[0]  # type: ignore[no-any-return]
@@ -174,12 +276,16 @@ def messages_of_fork(
 
 def _run_in_fork(
     work: Callable[[Callable[[Any], None]], None], seconds: float
-) -> tuple[list[Any], int | None]:
-    """Run `work` in a fork; return its messages and its status, None if its time was up."""
+) -> tuple[list[Any], str]:
+    """Run `work` in a fork; return its messages and how it ended, empty if its time was up."""
     limits.flush_streams()
     read, write = os.pipe()
 
-    def live() -> None:
+    def live(wait_for_parent: Callable[[], None]) -> None:
+        def send(message: Any) -> None:
+            wait_for_parent()
+            frames.send_pickled(write, message)
+
         os.close(read)
         try:
             # What a race waits for in vain is ended by an interrupt.
@@ -188,9 +294,9 @@ def _run_in_fork(
         except OSError as error:  # too many open files
             frames.send_pickled(write, error)
             return
-        work(lambda message: frames.send_pickled(write, message))
+        work(send)
 
-    fork = Fork(live)
+    fork = ShieldedFork(live)
     os.close(write)
     try:
         messages, in_time = _receive_until_end(read, fork, time.monotonic() + seconds)
@@ -198,7 +304,9 @@ def _run_in_fork(
     finally:
         fork.reap(kill=True)
         os.close(read)
-    return messages, status if in_time else None
+    if not in_time:
+        return messages, ""
+    return messages, "it killed its parent" if fork.killed_parent else _how_it_ended(status)
 
 
 def _receive_until_end(read: int, fork: Fork, until: float) -> tuple[list[Any], bool]:

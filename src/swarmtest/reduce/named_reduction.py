@@ -190,7 +190,7 @@ def _is_plain_file(name: str) -> bool:
         return False
     try:
         data = json.loads(path.read_text())
-    except ValueError:
+    except (ValueError, RecursionError):
         return True
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from None
@@ -230,7 +230,7 @@ class ReductionState:
             try:
                 data = json.loads(self._path.read_text())
                 about, answers = data["about"], data["answers"]
-            except (OSError, ValueError, KeyError, TypeError):
+            except (OSError, ValueError, KeyError, TypeError, RecursionError):
                 raise UserError(f"{self._path} is not a state that `reduce` wrote") from None
             if about != self._about:
                 raise UserError(

@@ -225,6 +225,8 @@ def _data_in(path: Path) -> dict[str, Any]:
         raise UserError(f"cannot read {path}: {error.strerror}") from None
     except ValueError as error:
         raise UserError(f"{path} is not JSON: {error}") from None
+    except RecursionError:
+        raise UserError(f"{path} is nested too deeply to be a test") from None
     if not isinstance(data, dict) or not isinstance(data.get("subject"), str):
         raise UserError(f"{path} is not a test that `swarmtest replay --save` wrote")
     return data

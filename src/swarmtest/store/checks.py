@@ -167,6 +167,12 @@ class _CampaignReader:
             raise
         except Exception as error:
             raise _CampaignLostError(_cannot("read", error)) from error
+        wrong = [name for name in record.options if not _sound_option(name, record.options[name])]
+        for name in wrong:
+            self._note("", f"its option {name!r} is not what it should be")
+        if wrong:
+            options = {k: v for k, v in record.options.items() if k not in wrong}
+            record = replace(record, options=options)
         problem = self._hits_problem(record.outside)
         if problem:
             self._note("", f"what its imports reached {problem}")
@@ -284,7 +290,7 @@ class _CampaignReader:
             return None
         try:
             test = json.loads(record.test) if record.test is not None else {}
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             self._note(where, f"its test {_cannot('decode', error)}")
         else:
             if isinstance(test, dict | list):
@@ -345,12 +351,48 @@ def _has_type(value: object, hint: Any) -> bool:
     return isinstance(value, get_origin(hint) if get_origin(hint) is dict else hint)
 
 
+_NUMBER = (int, float, type(None))
+_OPTIONS: dict[str, Any] = {
+    "subject": {"text": str, "api": bool, "raises": [str], "avoid": [{"text": str}]},
+    "budget": {"tests": _NUMBER, "seconds": _NUMBER, "cpu_seconds": _NUMBER, "faults": _NUMBER},
+    "coverage": {
+        **dict.fromkeys(("kinds", "cover", "imports", "left_out"), [str]),
+        **dict.fromkeys(("probes", "beside", "package", "harness", "from"), str),
+    },
+    "search": {"file": str, "fitness": str, "keep": str, "combine": str, "forbid": [str]},
+    "process": {"host": str, "pid": int, "started": str},
+    "plan": {},
+    "killed": [int],
+    "seconds": _NUMBER,
+    "memory": (str, *_NUMBER),
+    **dict.fromkeys(("machine", "part", "python"), str),
+}
+"""The forms of options: a type or types, a list of what is in it, or a mapping with known keys."""
+
+
+def _sound_option(name: str, value: object) -> bool:
+    return value is None or _has_form(value, _OPTIONS.get(name, object))
+
+
+def _has_form(value: Any, form: Any) -> bool:
+    if isinstance(form, list):
+        return isinstance(value, list) and all(_has_form(item, form[0]) for item in value)
+    if isinstance(form, dict):
+        return isinstance(value, dict) and all(
+            _has_form(value[key], form[key]) for key in form.keys() & value.keys()
+        )
+    return isinstance(value, form)
+
+
 def _sound_configuration(space: Space | None, packed: bytes) -> bool:
     if space is None:
         return True
     try:
-        return Configuration.from_bytes(space, packed).to_bytes() == packed
-    except (ValueError, LookupError, TypeError, struct.error, UserError):
+        configuration = Configuration.from_bytes(space, packed)
+        return configuration.to_bytes() == packed and all(
+            configuration[setting.name] in setting.values for setting in space.settings
+        )
+    except (ValueError, LookupError, TypeError, struct.error, UserError, RecursionError):
         return False
 
 

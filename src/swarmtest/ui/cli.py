@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import printable_line
 from swarmtest.ui.terminal.output import protect_terminal
 
 if TYPE_CHECKING:
@@ -271,7 +272,7 @@ def main() -> None:
         status = group.main(standalone_mode=False)
         sys.stdout.flush()
     except UserError as error:
-        click.echo(f"swarmtest: {error}", err=True)
+        click.echo(f"swarmtest: {printable_line(str(error))}", err=True)
         status = 2
     except click.ClickException as error:
         hint = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else ""

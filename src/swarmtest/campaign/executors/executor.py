@@ -428,6 +428,8 @@ def _read_file(path: Path) -> tuple[str, dict[str, Any]]:
         raise UserError(f"--executor: cannot read {path}: {error}") from None
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{path}: {error}") from None
+    except RecursionError:
+        raise UserError(f"{path} is nested too deeply") from None
     kind = options.pop("executor", None) or options.pop("engine", None)  # its old name
     if not isinstance(kind, str) or kind.endswith(".toml"):
         raise UserError(

@@ -153,6 +153,8 @@ def _prepare_directory(path: Path, read_only: bool) -> None:
         raise UserError(
             f"store {path} is a directory: name a file in it, like {path / 'swarmtest.db'}"
         )
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise UserError(f"store {path} is not a file, but a device or a pipe: name another file")
     if read_only:
         if not os.path.exists(path):
             raise UserError(no_store(path))
