@@ -29,6 +29,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from html import unescape
 from pathlib import Path
+from typing import Any
 from urllib.parse import urldefrag, urljoin, urlsplit
 
 import hostile_programs as programs
@@ -62,7 +63,8 @@ READING = [
 ]  # fmt: skip
 """Commands that only show what is in a store."""
 RUNNING = [
-    "replay FAULT", "replay 1#5", "replay 4#1", "replay 1#5 --no-run --save out.py", "reduce FAULT --time 5s", "suite 1 --no-reduce -q",
+    "replay FAULT", "replay 1#5", "replay 4#1", "replay 1#5 --no-run --save out.py",
+    "reduce FAULT --time 5s", "suite 1 --no-reduce -q",
     "suite 1 -o out_test.py --no-reduce -q", "resume 1 --tests 210", "resume 2 --tests 210 --json",
     "resume 3", "focus disk.py --fault FAULT -n 30 -q", "mutate 1 --sample 3 disk.py -n 5",
     "run disk.py -n 20 --avoid known -q", "plan disk.py --ways 2", "run disk.py -n 20 -q --json",
@@ -77,6 +79,24 @@ SUBJECT_COMMANDS = [
     "run disk.py -n 5 -q --coverage line --cover disk.py", "race disk.py -n 3",
     "run disk:Disk --api -n 5 -q", "check disk:Disk --api",
 ]  # fmt: skip
+ON_TERMINAL = [
+    "list", "show 1", "faults 1", "roles 1", "coverage 1 --targets", "replay FAULT", "suite 1 -q",
+    "run disk.py -n 20",
+]  # fmt: skip
+NAMES_OF_CODE = [
+    ("subject", "evil.py::Disk"), ("subject", "evil:Disk"), ("strategy", "evil.py:Evil"),
+    ("strategy", "mixture:evil.py:Evil=1,coin=1"),
+]  # fmt: skip
+"""Columns of campaigns, and what names a file with code."""
+CACHING = [
+    "run disk.py -n 20 -q --coverage line --cover disk.py", "mutate disk.py -n 5 --sample 3",
+    "race counter.py::count -n 5 --coverage pair", "list",
+]  # fmt: skip
+WORKING = [
+    "run disk.py -n 20 -q", "reduce FAULT", "mutate disk.py", "resume 1 -n 300",
+    "race counter.py::count", "search run air.toml",
+]  # fmt: skip
+"""Commands with a number of workers."""
 WITHOUT_STORE = {"copy", "doctor", "plan", "check", "features", "strategies", "init", "cc"}
 
 
@@ -107,8 +127,8 @@ class Inputs:
         yield from self.imports()
         yield from self.poison()
 
-    def _input(self, group: str, name: str, command: str, **more: object) -> HostileInput:
-        return HostileInput(group, name, words_of(command, *self._names), **more)  # type: ignore[arg-type]
+    def _input(self, group: str, name: str, command: str, **more: Any) -> HostileInput:
+        return HostileInput(group, name, words_of(command, *self._names), **more)
 
     def texts(self) -> Iterator[HostileInput]:
         """Hostile text in every column at once."""
@@ -119,7 +139,7 @@ class Inputs:
                 chosen = self._random.sample(READING, 18 if inside else 6)
                 for command in [*chosen, *self._random.sample(RUNNING, 4 if inside else 2)]:
                     yield self._input("hostile text", name, command, prepare=prepare)
-        for command in ("list", "show 1", "faults 1", "roles 1", "coverage 1 --targets", "replay FAULT", "suite 1 -q", "run disk.py -n 20"):  # fmt: skip
+        for command in ON_TERMINAL:
             prepare = partial(_spoil, text=stores.TEXTS["terminal escapes"], inside=True)
             around = Surroundings(terminal=True, env={"TERM": "xterm-256color"})
             yield self._input(
@@ -132,7 +152,9 @@ class Inputs:
             for kind in self._random.sample(sorted(stores.VALUES), 3):
                 prepare = partial(_set, table=table, column=column, value=stores.VALUES[kind])
                 command = self._random.choice([*READING, *READING, *RUNNING])
-                yield self._input("one column", f"{table}.{column}: {kind}", command, prepare=prepare)
+                yield self._input(
+                    "one column", f"{table}.{column}: {kind}", command, prepare=prepare
+                )
 
     def flips(self) -> Iterator[HostileInput]:
         """Single bits, anywhere in the file."""
@@ -158,15 +180,19 @@ class Inputs:
             prepare = partial(stores.name_functions, name=name)
             for command in ("faults 1", "replay FAULT --no-run", "replay FAULT"):
                 yield self._input(group, name, command, prepare=prepare)
-        for column, value in (("subject", "evil.py::Disk"), ("subject", "evil:Disk"), ("strategy", "evil.py:Evil"), ("strategy", "mixture:evil.py:Evil=1,coin=1")):  # fmt: skip
+        for column, value in NAMES_OF_CODE:
             prepare = partial(stores.name_code, column=column, value=value)
             for command in READING:
                 if self._random.random() < 0.4:
                     yield self._input(group, f"{column} {value}", command, prepare=prepare)
         for command in READING:
-            yield self._input(group, "all options name code", command, prepare=stores.name_everything)
+            yield self._input(
+                group, "all options name code", command, prepare=stores.name_everything
+            )
         for command in ("replay t.json --no-run", "replay t.json", "reduce t.json --time 5s"):
-            yield self._input(group, "a saved test with a pickle", command, prepare=programs.pickled_file)
+            yield self._input(
+                group, "a saved test with a pickle", command, prepare=programs.pickled_file
+            )
         yield self._input(
             group, "a saved test of a hostile subject", "replay t.json --no-run",
             prepare=programs.evil_file,
@@ -195,7 +221,9 @@ class Inputs:
             ),
             "a locale that is not there": Surroundings(env={"LC_ALL": "xx_YY.KOI8-R"}),
             "no HOME": Surroundings(env={"HOME": None, "XDG_CACHE_HOME": None}),
-            "a HOME that is a file": Surroundings(env={"HOME": "/dev/null", "XDG_CACHE_HOME": None}),
+            "a HOME that is a file": Surroundings(
+                env={"HOME": "/dev/null", "XDG_CACHE_HOME": None}
+            ),
             "no environment": Surroundings(env={"PATH": None, "HOME": None, "TERM": None}),
             "hostile variables": Surroundings(
                 env={"COLUMNS": "-5", "LINES": "x", "TERM": "\x1b]0;x", "SWARMTEST_WORKERS": "many"}
@@ -207,9 +235,11 @@ class Inputs:
             for command in self._random.sample(chosen, 6):
                 yield self._input(group, name, command, surroundings=what)
         for kind in ("a file", "a loop", "world-writable", "full of code", "unwritable"):
-            for command in ("run disk.py -n 20 -q --coverage line --cover disk.py", "mutate disk.py -n 5 --sample 3", "race counter.py::count -n 5 --coverage pair", "list"):  # fmt: skip
-                yield self._input(group, f"the cache is {kind}", command, prepare=programs.cache_of(kind))
-        for command in ("run disk.py -n 20 -q", "reduce FAULT", "mutate disk.py", "resume 1 -n 300", "race counter.py::count", "search run air.toml"):  # fmt: skip
+            for command in CACHING:
+                yield self._input(
+                    group, f"the cache is {kind}", command, prepare=programs.cache_of(kind)
+                )
+        for command in WORKING:
             option = "--workers" if command.startswith("search") else "-j"
             yield self._input(group, "100,000 workers", f"{command} {option} 100000")
             yield self._input(group, "-1 workers", f"{command} {option} -1")
@@ -228,15 +258,20 @@ class Inputs:
             source = programs.poison_machine(name).encode()
             prepare = partial(_replace_machine, source=source)
             run = "run disk.py -n 30 --timeout 2s --no-reduce -q --store new.db"
-            yield self._input("poison tests", name, f"{run} -j 1", prepare=prepare, trials=30)
-            yield self._input("poison tests", name, f"{run} -j 2", prepare=prepare, trials=30)
-            for command in ("replay poison.json --timeout 2s", "reduce poison.json --timeout 2s --time 5s"):  # fmt: skip
-                yield self._input("poison tests", name, command, prepare=prepare)
+            trials = 0 if name == "removes its directory" else 30  # the store is there, too
+            for workers in (1, 2):
+                yield self._input(
+                    "poison tests", name, f"{run} -j {workers}", prepare=prepare, trials=trials
+                )
+            for command in ("replay poison.json", "reduce poison.json --time 5s"):
+                yield self._input("poison tests", name, f"{command} --timeout 2s", prepare=prepare)
             yield HostileInput(
-                "pytest", name, ("disk_test.py", "-q", "--swarm-tests", "20", "--swarm-workers", "1"),
+                "pytest",
+                name,
+                ("disk_test.py", "-q", "--swarm-tests", "20", "--swarm-workers", "1"),
                 prepare=partial(_pytest_file, source=source),
                 program=(sys.executable, "-m", "pytest"),
-            )  # fmt: skip
+            )
 
 
 def _spoil(place: Path, text: str, inside: bool) -> None:
@@ -368,14 +403,18 @@ def some_of_each(inputs: list[HostileInput], count: int) -> list[HostileInput]:
     for each in inputs:
         groups.setdefault(each.group, []).append(each)
     chosen = random.Random(7)
-    return [each for group in groups.values() for each in chosen.sample(group, min(count, len(group)))]
+    return [
+        each for group in groups.values() for each in chosen.sample(group, min(count, len(group)))
+    ]
 
 
 def main() -> None:
     """Try all inputs and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="some inputs of every group")
-    parser.add_argument("--only", default="", help="only inputs whose group, name or command has this")
+    parser.add_argument(
+        "--only", default="", help="only inputs whose group, name or command has this"
+    )
     parser.add_argument("-j", type=int, default=2, help="how many commands run at a time")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="hostile-") as name:

@@ -129,7 +129,10 @@ def _judge(each: HostileInput, place: Path, top: Path, markers: Path) -> Outcome
         raised_at = ":".join(frames[-1]) if frames else ""
         outcome.traceback = f"{err.strip().splitlines()[-1][:200]} at {raised_at}"
     is_terminal = each.surroundings.terminal
-    outcome.escape = next(filter(None, (escapes_of(text.replace("\r\n", "\n"), is_terminal) for text in (out, err))), "")
+    outcome.escape = next(
+        filter(None, (escapes_of(text.replace("\r\n", "\n"), is_terminal) for text in (out, err))),
+        "",
+    )
     outcome.other_end = _other_end(each, status, err, place)
     return outcome
 
@@ -141,7 +144,8 @@ def _other_end(each: HostileInput, status: int, err: str, place: Path) -> str:
     if status not in (0, 1, 2):
         return f"status {status}"
     lines = [line for line in err.splitlines() if not line.startswith("swarmtest: note")]
-    if status == 2 and 2 not in each.surroundings.closed and not lines:
+    is_heard = 2 not in each.surroundings.closed and not each.surroundings.terminal
+    if status == 2 and is_heard and not lines:
         return "status 2 without a reason"
     if status == 2 and len(lines) > 2:
         return f"{len(lines)} lines for a mistake"
@@ -179,7 +183,7 @@ def _run(
         return _run_on_terminal(each, place, env, mark, outcome)
     # Files, not pipes: a process that is left behind would keep a pipe open.
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        stdout = open(around.stdout, "wb") if around.stdout else None
+        stdout = open(around.stdout, "wb") if around.stdout else None  # noqa: SIM115
         process = subprocess.Popen(
             [*each.program, *each.words],
             cwd=place,
@@ -324,7 +328,9 @@ class _Elements(HTMLParser):
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         for name, value in attributes:
-            leads = name in ("href", "src") and (value or "").strip().lower().startswith("javascript")
+            leads = name in ("href", "src") and (value or "").strip().lower().startswith(
+                "javascript"
+            )
             if tag == "img" or name.lower().startswith("on") or leads:
                 self.live = f"<{tag} {name}={value!r}>"[:100]
 

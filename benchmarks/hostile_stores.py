@@ -7,6 +7,7 @@ attacked as a whole without any change here. Everything random follows a seed.
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 import pickle
@@ -80,11 +81,13 @@ TEXTS = {
     "NUL": "a\0{}\0b",
     "surrogates": "\udcff{}\ud800",
     "bidi": "\u202e{}\u2066\u200f\u2028",
-    "markup of our own tables": "[bold red]{}[/] [link=file:///etc/passwd]x[/link] {{7*7}} %s %(x)s",
+    "markup of our own tables": "[bold red]{}[/] [link=file:///etc/passwd]x[/link] {{7*7}} %(x)s",
 }
 """Texts with a place for the text that was there."""
-_WORDS = {"status", "kind", "seed", "missing", "origin", "format", "fitness", "keep", "combine",
-          "kinds", "probes", "memory", "part", "machine", "python", "id", "fault", "criterion"}  # fmt: skip
+_WORDS = {
+    "status", "kind", "seed", "missing", "origin", "format", "fitness", "keep", "combine", "kinds",
+    "probes", "memory", "part", "machine", "python", "id", "fault", "criterion",
+}  # fmt: skip
 """Columns and keys that hold one of a few words: with another one, a store is refused early."""
 VALUES: dict[str, object] = {
     "broken JSON": '{"\x01',
@@ -173,13 +176,15 @@ def _sql_text(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def spoil_texts(path: Path, template: str, *, inside: bool, only: tuple[str, str] | None = None) -> None:
+def spoil_texts(
+    path: Path, template: str, *, inside: bool, only: tuple[str, str] | None = None
+) -> None:
     """Put hostile text into every column that holds text, or into one.
 
     With `inside`, data in JSON stays readable: only the texts in it become hostile.
     """
 
-    def spoilt(value: object) -> object:
+    def spoilt(value: Any) -> Any:
         if not isinstance(value, str) or not value:
             return value
         return _sql_text(_inside(value, template) if inside else template.replace("{}", value))
@@ -218,7 +223,8 @@ def set_column(path: Path, table: str, column: str, value: object) -> None:
     """Write a value into a column, in every row, as a damaged page might show it."""
     with sqlite3.connect(path) as store:
         store.execute("PRAGMA ignore_check_constraints = ON")
-        store.execute(f'UPDATE OR IGNORE "{table}" SET "{column}" = ?', (value,))
+        with contextlib.suppress(sqlite3.Error):  # a key: the file itself would refuse it
+            store.execute(f'UPDATE OR IGNORE "{table}" SET "{column}" = ?', (value,))
     store.close()
 
 
@@ -249,6 +255,11 @@ def run_sql(path: Path, *statements: str) -> None:
     store.close()
 
 
+def _replaced(path: Path) -> Path:
+    path.unlink()
+    return path
+
+
 DAMAGE: dict[str, Callable[[Path], object]] = {
     "no bytes at all": lambda path: path.write_bytes(b""),
     "half of the file": lambda path: os.truncate(path, path.stat().st_size // 2),
@@ -256,7 +267,7 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
     "less than a header": lambda path: os.truncate(path, 50),
     "all but the last byte": lambda path: os.truncate(path, path.stat().st_size - 1),
     "a text file": lambda path: path.write_text("this is no store\n" * 1000),
-    "a directory": lambda path: (path.unlink(), path.mkdir()),
+    "a directory": lambda path: _replaced(path).mkdir(),
     "a header of zeros": lambda path: overwrite(path, 0, bytes(100)),
     "a header of ones": lambda path: overwrite(path, 0, b"\xff" * 100),
     "a wrong magic": lambda path: overwrite(path, 0, b"SQLite format 4\0"),
@@ -286,9 +297,9 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
     "a hot journal": lambda path: path.with_name(path.name + "-journal").write_bytes(
         b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7" + b"\xff" * 4000
     ),
-    "a loop of links": lambda path: (path.unlink(), path.symlink_to(path.name)),
-    "a pipe": lambda path: (path.unlink(), os.mkfifo(path)),
-    "a device": lambda path: (path.unlink(), path.symlink_to("/dev/zero")),
+    "a loop of links": lambda path: _replaced(path).symlink_to(path.name),
+    "a pipe": lambda path: os.mkfifo(_replaced(path)),
+    "a device": lambda path: _replaced(path).symlink_to("/dev/zero"),
 }  # fmt: skip
 """What can have happened to the file of a store."""
 
@@ -334,7 +345,7 @@ def name_functions(place: Path, name: str) -> None:
 def spoil_tests(place: Path, arguments: Callable[[], list[Any]]) -> None:
     """Replace the arguments of the steps of all stored tests."""
 
-    def spoilt(text: object) -> object:
+    def spoilt(text: Any) -> Any:
         if not isinstance(text, str) or '"steps"' not in text:
             return text
         test = json.loads(text)

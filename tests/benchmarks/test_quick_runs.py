@@ -33,6 +33,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "directed.py": ("api_ratio", "c_ratio", "adaptive_vs_best"),
     "directed_faults.py": ("best", "best_mean_improvement"),
     "grammars.py": ("vs_grammarinator", "vs_hypothesis"),
+    "hostile.py": ("inputs", "tracebacks", "hangs", "executed", "escapes", "orphans"),
     "hypothesis_swarm.py": ("vs_hypothesis_tests", "vs_hypothesis_cpu"),
     "instrument.py": ("line_slowdown", "branch_slowdown", "path_slowdown", "native_vs_gcov"),
     "interrupts.py": tuple(f"ctrl_c_{case}_s" for case in ("busy", "hanging", "again", "locked")),
@@ -384,3 +385,10 @@ def test_commands_start_with_few_modules() -> None:
 def test_ctrl_c_ends_a_command_whatever_it_does() -> None:
     figures = figures_of("interrupts.py")
     assert min(figures[key] for key in KEYS["interrupts.py"]) > 0
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks into /proc")
+def test_hostile_inputs_lead_to_nothing() -> None:
+    figures = figures_of("hostile.py")
+    assert figures.pop("inputs") >= 40
+    assert set(figures.values()) == {0}, figures

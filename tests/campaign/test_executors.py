@@ -199,6 +199,50 @@ def test_what_arrives_lies_at_its_path_below_a_prefix(tmp_path):
     assert PathTranslator(unpacked.prefix).text(str(tool)) == str(home / "project" / "tool")
 
 
+@pytest.fixture
+def bundle(tmp_path):
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "shop.py").write_text("PRICE = 7\n")
+    (tmp_path / "worker").mkdir()
+    digest, pack = pack_files(files_below(str(tmp_path / "home")))
+    home = str(tmp_path / "home")
+    return {
+        "hash": digest, "pack": pack, "path": [home], "directory": home, "project": home,
+        "coverage": None,
+    }  # fmt: skip
+
+
+def unpacked_text(bundle, tmp_path):
+    unpacked = UnpackedBundle(bundle, str(tmp_path / "worker"))
+    assert stat.S_IMODE(os.stat(unpacked.prefix).st_mode) == 0o700
+    return unpacked.prefix, (Path(unpacked.directory) / "shop.py").read_text()
+
+
+def test_processes_of_a_worker_share_an_unpacked_bundle(bundle, tmp_path):
+    first, second = (unpacked_text(bundle, tmp_path) for _ in range(2))
+    assert first == second
+    assert len(list((tmp_path / "worker").iterdir())) == 1
+
+
+@pytest.mark.parametrize("attack", ["other content", "others may write", "a link", "a file"])
+def test_an_unpacked_bundle_that_others_could_have_written_is_not_loaded(attack, bundle, tmp_path):
+    prefix, _ = unpacked_text(bundle, tmp_path)
+    shop = Path(prefix + str(tmp_path / "home" / "shop.py"))
+    if attack == "other content":
+        shop.write_text("import os; os.abort()\n")
+    elif attack == "others may write":
+        os.chmod(prefix, 0o777)
+    else:
+        os.rename(prefix, tmp_path / "elsewhere")
+        if attack == "a link":
+            os.symlink(tmp_path / "elsewhere", prefix)
+        else:
+            Path(prefix).touch()
+    place, text = unpacked_text(bundle, tmp_path)
+    assert place != prefix
+    assert text == "PRICE = 7\n"
+
+
 def test_packages_that_the_subject_uses_go_by_their_versions(tmp_path, monkeypatch):
     (tmp_path / "uses_click.py").write_text(
         "import click, json\nfrom swarmtest import Machine, action\n"

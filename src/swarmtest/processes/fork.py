@@ -30,6 +30,8 @@ MOST_KILLS = 3
 _KILLS = (signal.SIGKILL, signal.SIGTERM)
 _LOOK = 0.05
 """Seconds between looks whether a silent process has ended."""
+_DYING = 1.0
+"""Seconds that a killed process may take to end."""
 _DESCRIPTORS = 1 << 16
 
 
@@ -139,30 +141,37 @@ class ShieldedFork(Fork):
         tree.die_with_parent()
         asked, ask = os.pipe()
         told, tell = os.pipe()
+        # Before the fork, which may send one of these at once.
+        signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
+        handlers = [signal.signal(number, signal.SIG_IGN) for number in signals]
         pid = tree.fork()
         if not pid:
+            for number, handler in zip(signals, handlers, strict=True):
+                signal.signal(number, handler if handler is not None else signal.SIG_DFL)
             for descriptor in (report, asked, tell):
                 os.close(descriptor)
 
             def wait_for_parent() -> None:
                 os.write(ask, b"?")
-                while not os.read(told, 1):
-                    time.sleep(_LOOK)  # the parent is dead, and so is this process in a moment
+                if not os.read(told, 1):
+                    # The parent is dead, and so is this process in a moment; or else the program
+                    # has overwritten the descriptors, and then no answer will arrive either.
+                    time.sleep(_DYING)
 
             run(wait_for_parent)
             return
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
-            signal.signal(number, signal.SIG_IGN)
         signal.signal(signal.SIGUSR2, lambda *_: _ask_for_stack(pid))
         # A pipe of others that is open here would not seem closed when the fork has ended.
         kept = sorted((report, asked, tell))
         for low, high in itertools.pairwise([-1, *kept, _DESCRIPTORS]):
             os.closerange(low + 1, high)
-        end = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else -1
+        watched = [asked, *([os.pidfd_open(pid)] if hasattr(os, "pidfd_open") else [])]
         while not tree.has_ended(pid):
-            ready, _, _ = select.select([asked, *([end] if end >= 0 else [])], [], [], _LOOK)
-            if asked in ready and os.read(asked, 1):
-                os.write(tell, b"!")
+            if asked in select.select(watched, [], [], _LOOK)[0]:
+                if os.read(asked, 1):
+                    os.write(tell, b"!")
+                else:  # the program has closed its end
+                    watched.remove(asked)
         status, _ = tree.reap(pid)
         os.write(report, status.to_bytes(4, "little"))
 

@@ -187,8 +187,18 @@ class PendingAnswer(Generic[Answer]):
         self._kills += 1
         return self._kills < MOST_KILLS and not _out_of_memory().happened_again()
 
+    def _ends_in_time(self) -> bool:
+        """Wait for a process that has closed its pipe: it is about to end, or goes on silently."""
+        while not self._process.has_ended:
+            if time.monotonic() > self._deadline:
+                self._process.end_with_stack()
+                return False
+            time.sleep(_LOOK_SECONDS / 10)
+        return True
+
     def _died(self, timed_out: bool) -> None:
         self.over = True
+        timed_out = timed_out or not self._ends_in_time()
         status, cpu_ns, words = self._process.reap(killed=timed_out)
         killed_parent = self._process.killed_parent
         death = Death(status, cpu_ns, timed_out, stopped=False, killed_parent=killed_parent)

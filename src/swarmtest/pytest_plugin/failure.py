@@ -73,6 +73,11 @@ class FailureReport:
             self.text = self._faults(store)
         elif progress.invalid == progress.tests:
             self.text = self._nothing_tested(store)
+        elif not progress.steps and self._subject.part == "step":
+            self.text = (
+                f"no action ran in {plural(progress.tests, 'test')}, so nothing was tested: at the "
+                "start, no guard was true (when=), or every pool was empty"
+            )
 
     def _nothing_tested(self, store: Store) -> str:
         tests = self._outcome.progress.tests

@@ -179,6 +179,11 @@ def _find_test(
     if any(option.kind == "command" for option in options) and _is_plain_file(name):
         plain = PlainFile(name, parts)
         return NamedTest(plain, plain.test(Path(name).read_bytes()), None), None
+    if parts != "lines":
+        raise UserError(
+            f"--parts {parts} is for a plain file, together with --keep command=...: the parts of "
+            f"{name} are known"
+        )
     named = named_test(name, store, timeout, watch)
     return named, watching[0] if watching else None
 

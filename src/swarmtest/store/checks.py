@@ -327,7 +327,9 @@ class _CampaignReader:
 
 
 def _cannot(done: str, error: Exception) -> str:
-    why = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+    # The advice of an error of the store, to ask the doctor, is for others.
+    cause = error.__cause__ if isinstance(error, UserError) and error.__cause__ else error
+    why = str(cause) if isinstance(cause, UserError) else f"{type(cause).__name__}: {cause}"
     participle = "decoded" if done == "decode" else done
     return f"cannot be {participle} ({' '.join(why.split())})"
 
@@ -356,7 +358,7 @@ _OPTIONS: dict[str, Any] = {
     "subject": {"text": str, "api": bool, "raises": [str], "avoid": [{"text": str}]},
     "budget": {"tests": _NUMBER, "seconds": _NUMBER, "cpu_seconds": _NUMBER, "faults": _NUMBER},
     "coverage": {
-        **dict.fromkeys(("kinds", "cover", "imports", "left_out"), [str]),
+        **{key: [str] for key in ("kinds", "cover", "imports", "left_out")},
         **dict.fromkeys(("probes", "beside", "package", "harness", "from"), str),
     },
     "search": {"file": str, "fitness": str, "keep": str, "combine": str, "forbid": [str]},

@@ -191,7 +191,9 @@ class _SuiteBuilder:
             without=silent,
         )
         self.notes += table.notes
-        if not table.targets and not fixed:
+        # Faults count whatever --target says, but a pattern that matches nothing is a mistake.
+        unmatched = any(not pattern.startswith("fault") for pattern in self.request.targets)
+        if not table.targets and (unmatched or not fixed):
             raise UserError(self._why_nothing())
         return table
 

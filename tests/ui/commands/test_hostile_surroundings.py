@@ -53,6 +53,46 @@ def test_output_that_cannot_be_written_is_one_line(place, words):
     one_line(done, "No space left on device")
 
 
+def close_all(descriptors):
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+@pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1, 2)])
+def test_closed_streams_are_no_reason_to_fail(place, closed):
+    done = subprocess.run(
+        [*PROGRAM, "run", "slow.py", "-n", "3", "-j", "1", "--store", "s.db"],
+        cwd=place,
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: close_all(closed),
+    )
+    assert done.returncode == 0, done.stderr
+    with open_store(str(place / "s.db")) as store:
+        assert store.summary(1)["trials"] == 3
+
+
+DEEP = "[" * 100_000
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "command"),
+    [
+        ("t.json", DEEP, "replay t.json"),
+        ("t.json", DEEP, "replay t.json --no-run"),
+        ("state", DEEP, "reduce t.txt --keep command=true --state state"),
+        ("c.json", '{"files": ' + DEEP, "import-coverage c.json"),
+        ("x.toml", f"a = {DEEP}", "run x.toml"),
+        ("x.toml", f"a = {DEEP}", "search run x.toml"),
+        ("x.toml", f"a = {DEEP}", "run slow.py --executor x.toml"),
+    ],
+)
+def test_a_file_that_is_nested_deeply_is_one_line(place, swarmtest, file, text, command):
+    (place / "t.txt").write_text("a\n")
+    (place / file).write_text(text)
+    one_line(swarmtest(*command.split(), cwd=place), file)
+
+
 def test_a_low_limit_of_open_files_is_one_line(place):
     done = subprocess.run(
         [*PROGRAM, "run", "slow.py", "-n", "20", "-j", "1"],

@@ -44,6 +44,8 @@ def check(path: str, api: bool, quick: bool, start: str) -> int:
         _raise_problems(generator.grammar.notes)
         space = Space(generator.features, generator.constraints)
     else:
+        if start:
+            raise UserError(f"--start is for grammar files (.lark, .g4), not for {path}")
         subject = SubjectReference(path, api).load()
         _raise_problems(subject.check(thorough=not quick))
         Campaign(subject, "coin", 1, store=":memory:", workers=0).rehearse()

@@ -235,6 +235,11 @@ def _status(outcome: Outcome, options: dict[str, Any], *, steps: bool) -> int:
             f"none of the {plural(outcome.progress.tests, 'test')} was valid, so nothing was "
             f"tested: see `{command_text(f'show {outcome.campaign}', outcome.store)}`"
         )
+    if steps and outcome.progress.tests and not outcome.progress.steps and not outcome.faults:
+        raise UserError(
+            f"no action ran in {plural(outcome.progress.tests, 'test')}, so nothing was tested: "
+            "at the start, no guard was true (when=), or every pool was empty"
+        )
     every_test_failed = outcome.progress.failed == outcome.progress.tests
     if outcome.unused and not options["allow_unused"] and not every_test_failed and steps:
         name, tests = next(iter(outcome.unused.items()))
