@@ -99,12 +99,15 @@ class ShieldedFork(Fork):
     """
 
     def __init__(self, run: Callable[[Callable[[], None]], object]) -> None:
+        # Here, so that the user is told if no more files can be opened.
         self._report, report = os.pipe()
+        question, reply = os.pipe(), os.pipe()
         self.killed_parent = False
         """Whether the process between was killed, and not by `kill`; known when it is reaped."""
         self._was_killed = False
-        super().__init__(lambda: self._stand_between(run, report))
-        os.close(report)
+        super().__init__(lambda: self._stand_between(run, report, question, reply))
+        for descriptor in (report, *question, *reply):
+            os.close(descriptor)
 
     @property
     def has_ended(self) -> bool:
@@ -131,16 +134,21 @@ class ShieldedFork(Fork):
         except BlockingIOError:  # a process that could not be killed still has the pipe
             report = b""
         os.close(self._report)
-        self.killed_parent = not report and not self._was_killed
+        self.killed_parent = not report and not self._was_killed and os.WIFSIGNALED(status)
         self._end = int.from_bytes(report, "little") if report else status, seconds
         return self._end
 
-    def _stand_between(self, run: Callable[[Callable[[], None]], object], report: int) -> None:
+    def _stand_between(
+        self,
+        run: Callable[[Callable[[], None]], object],
+        report: int,
+        question: tuple[int, int],
+        reply: tuple[int, int],
+    ) -> None:
         """Fork again, run the function there, and report how that ended."""
         os.close(self._report)
         tree.die_with_parent()
-        asked, ask = os.pipe()
-        told, tell = os.pipe()
+        (asked, ask), (told, tell) = question, reply
         # Before the fork, which may send one of these at once.
         signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
         handlers = [signal.signal(number, signal.SIG_IGN) for number in signals]
