@@ -390,5 +390,5 @@ def test_ctrl_c_ends_a_command_whatever_it_does() -> None:
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks into /proc")
 def test_hostile_inputs_lead_to_nothing() -> None:
     figures = figures_of("hostile.py")
-    assert figures.pop("inputs") >= 40
+    assert figures.pop("inputs") >= 25
     assert set(figures.values()) == {0}, figures

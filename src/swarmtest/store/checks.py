@@ -43,6 +43,8 @@ T = TypeVar("T")
 _BATCH = 1000
 _FEW = 100_000
 """How many trials to look for where neither the trials nor their totals tell how many there are."""
+_MOST_UNREADABLE = 2_000
+"""After so many ranges of trials that cannot be read, the rest is given up: it may be long."""
 _LOST_HITS = "its hits were damaged in the store"
 _HINTS = {
     each: get_type_hints(each)
@@ -141,6 +143,8 @@ class _CampaignReader:
         self._decoded_hits: dict[bytes, str] = {}
         self.damage: list[Damage] = []
         self.lost_trials = 0
+        self._unreadable = 0
+        """How many ranges of trials could not be read."""
 
     def read_all(self) -> None:
         """Read everything; only the notes on damage are of interest."""
@@ -247,27 +251,35 @@ class _CampaignReader:
             self._note("", f"some trials {_cannot('read', error)}")
         else:
             return
-        for low, high in self._halved(after, self._end(after)):
+        end, counted = self._end(after), self.lost_trials
+        for low, high in self._halved(after, end or after + _FEW):
             yield from store.trials(number, after=low, before=high)
+        if not end:
+            self.lost_trials = counted
+            self._note("", "how many trials are lost is not known")
 
     def _end(self, after: int) -> int:
-        """Return a number above those of all trials."""
+        """Return a number above those of all trials; 0 if it is not known."""
         with suppress(Exception):
             newest = self._store.trials(self._number, newest_first=True, limit=1)
             return max(after, *(trial.trial for trial in newest)) + 2
         with suppress(Exception):
             return max(after, self._store.summary(self._number)["trials"]) + 2
-        return after + _FEW
+        return 0
 
     def _halved(self, after: int, before: int) -> Iterator[tuple[int, int]]:
         """Yield ranges of trials that can be read; ranges that cannot are halved."""
         if before - after < 2:
+            return
+        if self._unreadable >= _MOST_UNREADABLE:
+            self.lost_trials += before - after - 1
             return
         try:
             for _ in self._store.trials(self._number, after=after, before=before):
                 pass
             yield after, before
         except Exception:
+            self._unreadable += 1
             if before - after == 2:
                 self.lost_trials += 1
                 return

@@ -118,6 +118,18 @@ def refuse_imported(record: CampaignRecord, done: str) -> None:
         )
 
 
+def refuse_running(record: CampaignRecord, done: str) -> None:
+    """Raise `UserError` if a process of this machine runs a campaign now."""
+    from swarmtest.campaign.liveness import running_process
+
+    process = running_process(record)
+    if process:
+        raise UserError(
+            f"campaign {record.id} is running (process {process}), so it cannot be {done}: wait "
+            f"until it has ended, or end it with Ctrl-C or `kill {process}`"
+        )
+
+
 def latest_campaign(store: Store, campaign: int | None) -> int:
     """Return the named campaign if it exists, or the newest if none is named."""
     if campaign is not None:

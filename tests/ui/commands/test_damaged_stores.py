@@ -265,3 +265,24 @@ def test_a_message_with_a_line_break_of_a_store_stays_one_line(store):
     status, _, err = run_command("replay", "1#0", "--store", str(store))
     assert status == 2
     assert "campaign 1 tested a\\nb, which" in err
+
+
+def test_a_copy_of_a_damaged_store_says_what_is_damaged(store, tmp_path):
+    set_column(store, "workers", "host", b"\x07")
+    status, _, err = run_command("copy", str(store), str(tmp_path / "copy.db"))
+    assert status == 2
+    assert f"store {store} is damaged: campaign 1, worker" in err
+    assert len(err.splitlines()) == 1
+
+
+def test_trials_of_which_nothing_is_left_take_little_time_and_have_no_number(store, tmp_path):
+    connection = sqlite3.connect(store)
+    roots = dict(connection.execute("SELECT name, rootpage FROM sqlite_master"))
+    (size,) = connection.execute("PRAGMA page_size").fetchone()
+    connection.close()
+    for table in ("trials", "blocks"):
+        overwrite(store, (roots[table] - 1) * size, b"\xff" * 100)
+    status, out, _ = run_command("doctor", str(store), "--repair", str(tmp_path / "saved.db"))
+    assert status == 1
+    assert "campaign 1: how many trials are lost is not known" in out
+    assert "campaign 1 -> 1: 0 trials saved\n" in out

@@ -137,6 +137,18 @@ def test_a_killed_campaign_is_shown_as_stopped(place, start, swarmtest):
     assert GONE in (place / "r.html").read_text()
 
 
+def test_a_running_campaign_is_neither_resumed_nor_deleted(place, start, swarmtest):
+    process = running(place, start)
+    for words in (("resume", "1", "-n", 5), ("delete", "1", "-y")):
+        done = swarmtest(*words, "--store", "s.db", cwd=place)
+        one_line(done, f"campaign 1 is running (process {process.pid})")
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=120) == 130
+    assert swarmtest("delete", "1", "99", "-y", "--store", "s.db", cwd=place).returncode == 2
+    assert swarmtest("show", "1", "--store", "s.db", cwd=place).returncode == 0
+    assert swarmtest("delete", "1", "-y", "--store", "s.db", cwd=place).returncode == 0
+
+
 def test_a_process_is_not_mistaken_for_another_one_with_its_number():
     record = CampaignRecord("slow.py", "coin", 1, {}, {"process": this_process()})
     assert shown_status(record, []) == "running"

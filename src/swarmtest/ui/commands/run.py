@@ -16,7 +16,13 @@ from swarmtest.reduce.hypothesis_export import hand_over_faults
 from swarmtest.store import open_store
 from swarmtest.store.interface import Store
 from swarmtest.strategies.strategy import strategy_text
-from swarmtest.ui.options import existing_store, latest_campaign, refuse_imported, store_option
+from swarmtest.ui.options import (
+    existing_store,
+    latest_campaign,
+    refuse_imported,
+    refuse_running,
+    store_option,
+)
 from swarmtest.ui.run_options import (
     avoid_option,
     budget_options,
@@ -132,6 +138,7 @@ def resume(campaign: int | None, **options: Any) -> int:
     number = latest_campaign(store, campaign)
     record = store.campaign(number)
     refuse_imported(record, "resumed")
+    refuse_running(record, "resumed")
     if "search" in record.options:
         from swarmtest.search.command import resume_search
 
@@ -235,11 +242,6 @@ def _status(outcome: Outcome, options: dict[str, Any], *, steps: bool) -> int:
             f"none of the {plural(outcome.progress.tests, 'test')} was valid, so nothing was "
             f"tested: see `{command_text(f'show {outcome.campaign}', outcome.store)}`"
         )
-    if steps and outcome.progress.tests and not outcome.progress.steps and not outcome.faults:
-        raise UserError(
-            f"no action ran in {plural(outcome.progress.tests, 'test')}, so nothing was tested: "
-            "at the start, no guard was true (when=), or every pool was empty"
-        )
     every_test_failed = outcome.progress.failed == outcome.progress.tests
     if outcome.unused and not options["allow_unused"] and not every_test_failed and steps:
         name, tests = next(iter(outcome.unused.items()))
@@ -248,6 +250,11 @@ def _status(outcome: Outcome, options: dict[str, Any], *, steps: bool) -> int:
             f"action {name!r}{others} was allowed in {tests:,} tests and never ran: its guard was "
             "never true (or its pool always empty); fix its when=, lengthen the tests with "
             "--steps, or pass --allow-unused; the campaign is kept"
+        )
+    if steps and outcome.progress.tests and not outcome.progress.steps and not outcome.faults:
+        raise UserError(
+            f"no action ran in {plural(outcome.progress.tests, 'test')}, so nothing was tested: "
+            "at the start, no guard was true (when=), or every pool was empty"
         )
     return 1 if outcome.faults else 0
 
