@@ -219,22 +219,9 @@ def _damage(context: click.Context) -> str:
 
     Commands trust what they read: checking every trial would cost more than most commands take.
     """
-    from swarmtest.ui.options import STORE_IN_USE, existing_store
+    from swarmtest.ui.options import STORE_IN_USE, damage_in
 
-    if STORE_IN_USE not in context.meta:
-        return ""
-    from swarmtest.store.checks import find_damage
-
-    try:
-        with existing_store(context.meta[STORE_IN_USE]) as store:
-            damage = next(find_damage(store), None)
-    except UserError:
-        return ""
-    if damage is None:
-        return ""
-    return (
-        f"store {store.url} is damaged: {damage}: `swarmtest doctor {store.url}` says what is lost"
-    )
+    return damage_in(context.meta[STORE_IN_USE]) if STORE_IN_USE in context.meta else ""
 
 
 def _short_help(name: str, limit: int = 45) -> str:
