@@ -351,7 +351,8 @@ def features_of(space: Mapping[str, Any]) -> int:
     >>> features_of({"dimensions": [{"kind": "feature", "name": "push"}, {"kind": "flag"}]})
     1
     """
-    return sum(dimension.get("kind") == "feature" for dimension in space["dimensions"])
+    dimensions = space.get("dimensions", ())
+    return sum(dimension.get("kind") == "feature" for dimension in dimensions)
 
 
 def split_records(records: Iterable[TrialRecord]) -> Iterator[list[TrialRecord]]:
