@@ -22,7 +22,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from swarmtest.core.errors import UserError
@@ -37,6 +37,10 @@ from swarmtest.store.records import (
     TrialRecord,
     WorkerRecord,
 )
+
+if TYPE_CHECKING:  # blocks need numpy, which a command that shows a list need not load
+    from swarmtest.store.blocks import FeatureSummary, HitSummary, TrialBlock
+    from swarmtest.store.blocks.codec import PackedBlock
 
 SCHEMA = "swarmtest"
 """The default PostgreSQL schema; a URL can name another one with ``?schema=``."""
@@ -206,8 +210,8 @@ class Store:
     - `close`
 
     The other methods have defaults that use these. Override those that can be faster: the defaults
-    of `trial_numbers`, `summary` and `progress` read all trials. A class without one of the methods
-    says so when it is used:
+    of `blocks`, `trial_numbers`, `summary`, `progress`, `hit_summary` and `feature_summary` read
+    all trials. A class without one of the methods says so when it is used:
 
     >>> class ListStore(Store):
     ...     url = "a list"
@@ -363,6 +367,62 @@ def update_campaign(self, campaign, **changes)
     def trial_numbers(self, campaign: int) -> Iterator[int]:
         """Stream the numbers of all recorded trials in order; `resume` does not run them again."""
         return (record.trial for record in self.trials(campaign))
+
+    def record_blocks(
+        self,
+        campaign: int,
+        blocks: Sequence[PackedBlock],
+        trials: Sequence[TrialRecord] = (),
+        faults: Sequence[FaultRecord] = (),
+        tests: Sequence[TestRecord] = (),
+    ) -> None:
+        """Store a batch in one transaction, in which workers have packed trials into blocks."""
+        from swarmtest.store.blocks import features_of
+        from swarmtest.store.blocks.codec import BlockLayout, unpack_whole
+
+        record = self.campaign(campaign)
+        layout = BlockLayout(features_of(record.space), record.seed)
+        unpacked = [each for block in blocks for each in unpack_whole(block, layout).records()]
+        self.record(campaign, [*unpacked, *trials], faults, tests)
+
+    def merge_blocks(self, campaign: int, *, running: bool = False) -> None:
+        """Tidy up after many small batches, if the store keeps trials in larger units.
+
+        `running`: trials with numbers between those that are stored may still arrive.
+        """
+
+    def blocks(self, campaign: int, *, after: int = -1, hits: bool = True) -> Iterator[TrialBlock]:
+        """Stream the trials with numbers above `after` as columns, in the order of their numbers.
+
+        Without `hits`, a store need not read them; the column `hits` of the blocks cannot be used.
+        """
+        from swarmtest.store.blocks import TrialBlock, features_of, split_records
+
+        features = features_of(self.campaign(campaign).space)
+        records = self.trials(campaign, after=after)
+        return (TrialBlock.from_records(chunk, features) for chunk in split_records(records))
+
+    def hit_summary(self, campaign: int) -> HitSummary:
+        """Return how often each target was hit, and by which trial first."""
+        from swarmtest.store.blocks.summaries import summarise_hits
+
+        return summarise_hits(self.blocks(campaign))
+
+    def feature_summary(self, campaign: int) -> FeatureSummary:
+        """Return how often each feature was enabled and used."""
+        from swarmtest.store.blocks import features_of
+        from swarmtest.store.blocks.summaries import summarise_features
+
+        features = features_of(self.campaign(campaign).space)
+        return summarise_features(self.blocks(campaign, hits=False), features)
+
+    def block_ranges(self, campaign: int) -> list[tuple[int, int, int]]:
+        """Return the first and last trial of each block, and how many trials it has, in order."""
+        from swarmtest.store.blocks import BLOCK_SIZE
+
+        numbers = list(self.trial_numbers(campaign))
+        chunks = [numbers[i : i + BLOCK_SIZE] for i in range(0, len(numbers), BLOCK_SIZE)]
+        return [(chunk[0], chunk[-1], len(chunk)) for chunk in chunks]
 
     def summary(self, campaign: int) -> dict[str, int]:
         """Return totals: trials, passed, failed, invalid, steps, skipped, cpu_ns, wall_ns."""

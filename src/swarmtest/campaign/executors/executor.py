@@ -53,7 +53,7 @@ class BatchShape:
     shortest_seconds: float = 0.0
     """Near the end of the budget, batches shrink so that all workers stay busy, to no less than
     this. It should be longer than it takes to hand over a batch."""
-    largest: int = 5000
+    largest: int = 4096
     """Trials in a batch."""
     largest_with_proposals: int = 64
     """Trials in a batch that comes with proposals: they must fit a socket's buffer, or both ends

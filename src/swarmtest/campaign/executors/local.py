@@ -106,7 +106,7 @@ class LocalExecutor(Executor):
         coverage: dict[str, Any] | Coverage | None = None,
     ) -> None:
         """`coverage`: what workers are to watch, or, for forks, what watches already."""
-        self._setup = setup
+        self._setup = replace(setup, packs_blocks=True)
         self._coverage = coverage
         self._introductions: list[Any] = []
         self._importable = importable

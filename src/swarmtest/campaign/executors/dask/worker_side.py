@@ -228,7 +228,7 @@ class PathTranslator:
 # confirms it.
 
 _PIECE_SECONDS = 0.1
-_LARGEST_PIECE = 5000
+_LARGEST_PIECE = 4096
 _LARGEST_WITH_PROPOSALS = 64
 """Proposals that fit a socket's buffer."""
 _LISTEN = 0.05
