@@ -246,6 +246,16 @@ def packed(columns: npt.NDArray[np.bool_]) -> Words:
     return np.ascontiguousarray(np.pad(bits, ((0, 0), (0, gap)))).view(np.uint64)
 
 
+def bits_in_common(columns: Words, column: Words) -> Counts:
+    """Return, for each of some columns of bits, how many bits it has in common with another one.
+
+    >>> bits_in_common(packed(np.array([[1, 0], [1, 1]], bool)), np.array([2], np.uint64)).tolist()
+    [1, 1]
+    """
+    counts: Counts = np.bitwise_count(columns & column).sum(axis=-1, dtype=np.int64)
+    return counts
+
+
 def cooccurrence(targets: Words, features: Words) -> Counts:
     """Return, for targets by features, in how many tests both bits are set.
 

@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap
 
-from swarmtest.analysis.bit_counts import Bits, Bools, Words
+from swarmtest.analysis.bit_counts import Bits, Bools, Words, chunks
 from swarmtest.core.configuration import FULL, unpack_weights
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Verdict
@@ -50,6 +50,8 @@ _MEMBER = re.compile(r"(?:^|/)(?:member|row) \d+$")
 """An origin that names one of a fixed set of configurations (see `Proposal`)."""
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 """The step of SplitMix64."""
+_LOTS = np.uint64(0x6C078965)
+"""Keeps the lots apart from other random numbers of tests."""
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,38 @@ class Evidence:
         if member.any():
             numbers[member] = np.unique(keys[member], return_inverse=True)[1]
         return numbers
+
+    @cached_property
+    def columns(self) -> Words:
+        """Return `enabled` as a column of bits for each feature; bit i is the i-th test."""
+        parts = [self.enabled.packed_columns(part) for part in chunks(self.n)]
+        return np.concatenate(parts, axis=1)
+
+    @cached_property
+    def sizes(self) -> Counts:
+        """Return how many features each test has."""
+        return self.enabled.sizes()
+
+    @cached_property
+    def has_uses(self) -> Bools:
+        """Return the tests that are known to have used some feature."""
+        uses: Bools = self.used.any(axis=1)
+        return uses
+
+    @cached_property
+    def lots(self) -> npt.NDArray[np.float32]:
+        """Return a random number from 0 to 1 for each test, always the same one."""
+        numbers = mixed_array(np.arange(self.n, dtype=np.uint64) * _STEP + _LOTS)
+        return (numbers >> np.uint64(40)).astype(np.float32) * np.float32(2.0**-24)
+
+    @cached_property
+    def fault_tests(self) -> list[npt.NDArray[np.intp]]:
+        """Return the tests that show each fault, ascending."""
+        failing = np.flatnonzero(self.fault >= 0)
+        faults = self.fault[failing]
+        order = np.argsort(faults, kind="stable")
+        ends = np.cumsum(np.bincount(faults, minlength=len(self.fault_ids)))
+        return np.split(failing[order], ends[:-1])
 
     def fault_target(self, number: int) -> Target:
         """Return a fault as a target like any other."""

@@ -135,10 +135,8 @@ class Study:
         relevant = {role.feature for role in self.roles(target) if role.role != IRRELEVANT}
         relevant |= {name for pair in self.pairs(target) for name in (pair.feature, pair.other)}
         numbers = [i for i, name in enumerate(self.evidence.features) if name in relevant]
-        strata = group_by_features(self.evidence, numbers)
-        return amounts(
-            self.evidence, strata, self.hit(target), self._known_tests(target), self.confidence
-        )
+        known = None if target.kind == "fault" else self.evidence.hits_known
+        return amounts(self.evidence, numbers, self.hits(target), known, self.confidence)
 
     def roles_of_either(self, one: Target, other: Target) -> list[FeatureRole]:
         """Return the role of every feature for hitting at least one of two targets."""
