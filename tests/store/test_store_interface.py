@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import sys
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,10 @@ for name in TO_WRITE:
 def own() -> OwnStore:
     store = OwnStore()
     number = store.add_campaign(CAMPAIGN)
-    failed = [trial(n, verdict=1, fault="f", cpu_ns=n) for n in (1003, 1203)]
+    failed = [
+        trial(n, verdict=1, fault="f", cpu_ns=n, used=b"\1\2\0", hits=pack_hits([n, 5]))
+        for n in (1003, 1203)
+    ]
     store.record(number, [*trials(0, 1000), trial(1001, verdict=2), *failed], [fault("f", 1003)])
     store.record(number, [], [], [TestRecord(5, "[5]")])
     return store
@@ -85,6 +89,16 @@ def test_what_need_not_be_written_answers_as_the_stores_of_swarmtest_do(own: Own
         assert [store.test(1, n) for n in (5, 1003, 7)] == [
             own.store.test(1, n) for n in (5, 1003, 7)
         ]
+        blocks = [list(each.blocks(1, after=900)) for each in (store, own.store)]
+        assert [[*map(tuple, chain(*(b.records() for b in each)))] for each in blocks] == [
+            [*map(tuple, store.trials(1, after=900))]
+        ] * 2
+        for name in ("targets", "counts", "first"):
+            sums = [getattr(each.hit_summary(1), name) for each in (store, own.store)]
+            assert sums[0].tolist() == sums[1].tolist() != []
+        for name in ("enabled", "offered", "used", "steps"):
+            sums = [getattr(each.feature_summary(1), name) for each in (store, own.store)]
+            assert sums[0].tolist() == sums[1].tolist() != []
         with pytest.raises(UserError, match="no campaign 9 in own: it has 1"):
             store.campaign(9)
         with pytest.raises(UserError, match="has no trial 2000: it has 1003, numbered 0 to 1203"):

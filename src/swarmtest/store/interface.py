@@ -22,7 +22,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from swarmtest.core.errors import UserError
@@ -37,6 +37,9 @@ from swarmtest.store.records import (
     TrialRecord,
     WorkerRecord,
 )
+
+if TYPE_CHECKING:  # blocks need numpy, which a command that shows a list need not load
+    from swarmtest.store.blocks import FeatureSummary, HitSummary, TrialBlock
 
 SCHEMA = "swarmtest"
 """The default PostgreSQL schema; a URL can name another one with ``?schema=``."""
@@ -206,8 +209,8 @@ class Store:
     - `close`
 
     The other methods have defaults that use these. Override those that can be faster: the defaults
-    of `trial_numbers`, `summary` and `progress` read all trials. A class without one of the methods
-    says so when it is used:
+    of `blocks`, `trial_numbers`, `summary`, `progress`, `hit_summary` and `feature_summary` read
+    all trials. A class without one of the methods says so when it is used:
 
     >>> class ListStore(Store):
     ...     url = "a list"
@@ -363,6 +366,31 @@ def update_campaign(self, campaign, **changes)
     def trial_numbers(self, campaign: int) -> Iterator[int]:
         """Stream the numbers of all recorded trials in order; `resume` does not run them again."""
         return (record.trial for record in self.trials(campaign))
+
+    def blocks(self, campaign: int, *, after: int = -1, hits: bool = True) -> Iterator[TrialBlock]:
+        """Stream the trials with numbers above `after` as columns, in the order of their numbers.
+
+        Without `hits`, a store need not read them; the column `hits` of the blocks cannot be used.
+        """
+        from swarmtest.store.blocks import TrialBlock, features_of, split_records
+
+        features = features_of(self.campaign(campaign).space)
+        records = self.trials(campaign, after=after)
+        return (TrialBlock.from_records(chunk, features) for chunk in split_records(records))
+
+    def hit_summary(self, campaign: int) -> HitSummary:
+        """Return how often each target was hit, and by which trial first."""
+        from swarmtest.store.blocks.summaries import summarise_hits
+
+        return summarise_hits(self.blocks(campaign))
+
+    def feature_summary(self, campaign: int) -> FeatureSummary:
+        """Return how often each feature was enabled and used."""
+        from swarmtest.store.blocks import features_of
+        from swarmtest.store.blocks.summaries import summarise_features
+
+        features = features_of(self.campaign(campaign).space)
+        return summarise_features(self.blocks(campaign, hits=False), features)
 
     def summary(self, campaign: int) -> dict[str, int]:
         """Return totals: trials, passed, failed, invalid, steps, skipped, cpu_ns, wall_ns."""

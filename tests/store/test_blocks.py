@@ -1,0 +1,154 @@
+"""Blocks of trials give back what they were made from, and count as rows do."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swarmtest.core.configuration import Configuration
+from swarmtest.core.dimensions import Choice, Feature
+from swarmtest.core.space import Space
+from swarmtest.core.targets import pack_hits, unpack_hits
+from swarmtest.store.blocks import TrialBlock, unpacked
+from swarmtest.store.records import TrialRecord, pack_counts, pack_floats, unpack_counts
+
+SPACE = Space([*(Feature(f"f{i}") for i in range(11)), Choice("level", ("-O0", "-O2"))])
+NAMES = SPACE.feature_names
+PLAIN = Space([f"f{i}" for i in range(11)])
+BOTH = pytest.mark.parametrize("space", [SPACE, PLAIN])
+
+
+def record(number: int, dice: random.Random, space: Space = SPACE) -> TrialRecord:
+    """A trial as campaigns make them."""
+    some: dict[str, Any] = {name: 1.0 for name in NAMES if dice.random() < 0.5}
+    if dice.random() < 0.2:
+        some[NAMES[3]] = dice.random()
+    if space is SPACE:
+        some["level"] = dice.choice(["-O0", "-O2"])
+    configuration = space.configuration(some)
+    verdict = dice.randrange(3)
+    reached = {*dice.choices(range(40), k=5), *range(dice.randrange(40), 40)}
+    return TrialRecord(
+        number,
+        configuration.to_bytes(),
+        pack_floats(dice.choice([(), (0.5,), (0.25,) * 11])),
+        dice.choice(["", "coin"]),
+        dice.getrandbits(63),
+        verdict,
+        dice.choice(["f", "g"]) if verdict == 1 else None,
+        dice.randrange(50),
+        dice.randrange(2),
+        pack_counts([dice.choice([0, 3, dice.randrange(300)]) for _ in NAMES]),
+        dice.choice([pack_hits(reached), pack_hits(reached), None, pack_hits([])]),
+        dice.randrange(10**9),
+        dice.randrange(10**9),
+        dice.choice(["", "", "it died"]),
+    )
+
+
+def campaign(size: int, seed: int = 1, space: Space = SPACE) -> list[TrialRecord]:
+    dice = random.Random(seed)
+    numbers = sorted(dice.sample(range(3 * size), size))
+    return [record(number, dice, space) for number in numbers]
+
+
+@BOTH
+@pytest.mark.parametrize("size", [0, 1, 63, 64, 65, 500])
+def test_a_block_gives_back_its_trials(size: int, space: Space) -> None:
+    records = campaign(size, space=space)
+    assert list(TrialBlock.from_records(records, 11).records()) == records
+
+
+blobs = st.binary(max_size=12) | st.binary(min_size=2, max_size=2).map(lambda two: b"\0" + two)
+texts = st.text(max_size=3)
+longs = st.integers(-(2**63), 2**63 - 1)
+hit_sets = st.sets(st.integers(0, 200) | st.integers(0, 2**32 - 1), max_size=9).map(pack_hits)
+any_record = st.builds(
+    TrialRecord, st.integers(0, 99), blobs, blobs, texts, longs, st.integers(0, 2),
+    st.none() | texts, st.integers(0, 2**40), st.integers(0, 9), blobs,
+    st.none() | blobs | hit_sets, longs, longs, texts,
+)  # fmt: skip
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    records=st.lists(any_record, max_size=9, unique_by=lambda each: each.trial),
+    features=st.integers(0, 12),
+)
+def test_a_block_gives_back_any_trials(records: list[TrialRecord], features: int) -> None:
+    block = TrialBlock.from_records(records, features)
+    assert list(block.records()) == sorted(records, key=lambda each: each.trial)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    records=st.lists(any_record, max_size=9, unique_by=lambda each: each.trial),
+    features=st.integers(0, 12),
+    flags=st.lists(st.booleans(), min_size=9, max_size=9),
+)
+def test_some_trials_of_a_block_are_a_block(
+    records: list[TrialRecord], features: int, flags: list[bool]
+) -> None:
+    block = TrialBlock.from_records(records, features)
+    positions = np.flatnonzero(flags[: len(records)])
+    whole = list(block.records())
+    assert list(block.take(positions).records()) == [whole[i] for i in positions]
+
+
+def test_columns_say_what_the_trials_say() -> None:
+    records = campaign(200)
+    block = TrialBlock.from_records(records, 11)
+    weights = block.weights()
+    propensities = block.propensities()[block.propensity_index]
+    for i, trial in enumerate(records):
+        assert [*map(float, weights[:, i])] == pytest.approx(weights_of(trial))
+        if unpack_counts(trial.used):
+            assert tuple(block.used[:, i]) == unpack_counts(trial.used)
+        assert block.hits_known[i] == trial.hits_are_known
+        known = {4: (0.5,) * 11, 44: (0.25,) * 11}.get(len(trial.propensities))
+        assert known == tuple(propensities[i]) if known else np.isnan(propensities[i]).all()
+    enabled = unpacked(block.enabled, block.size)
+    assert np.array_equal(enabled, weights > 0)
+
+
+def weights_of(trial: TrialRecord) -> list[float]:
+    return list(Configuration.from_bytes(SPACE, trial.configuration).weights)
+
+
+def test_hits_by_target_count_as_hits_by_trial_do() -> None:
+    records = campaign(300)
+    block = TrialBlock.from_records(records, 11)
+    by_trial = [set(unpack_hits(trial.hits)) if trial.hits else set() for trial in records]
+    hits = block.hits
+    assert hits.targets.tolist() == sorted(set().union(*by_trial))
+    bits = hits.class_bits()
+    for target, number, count, first in zip(
+        hits.targets.tolist(), hits.classes, hits.counts, hits.first, strict=True
+    ):
+        trials = [i for i, reached in enumerate(by_trial) if target in reached]
+        assert hits.members(number).tolist() == trials
+        assert (count, first) == (len(trials), trials[0])
+        assert np.flatnonzero(unpacked(bits[number], block.size)).tolist() == trials
+    assert np.array_equal(hits.class_bits([3, 1]), bits[[3, 1]])
+
+
+def test_targets_that_the_same_trials_hit_share_a_class() -> None:
+    packed = [pack_hits([1, 2, 70_000, 9]), pack_hits([9]), pack_hits([2, 1, 70_000])]
+    records = [TrialRecord(n, b"", hits=hits) for n, hits in enumerate(packed)]
+    hits = TrialBlock.from_records(records, 0).hits
+    assert hits.targets.tolist() == [1, 2, 9, 70_000]
+    assert hits.classes[0] == hits.classes[1] == hits.classes[3] != hits.classes[2]
+    assert len(hits.starts) == 3
+
+
+def test_more_targets_than_sixteen_bits_are_inverted_too() -> None:
+    sets = [range(70_000), range(1, 80_000, 2)]
+    records = [TrialRecord(n, b"", hits=pack_hits(ids)) for n, ids in enumerate(sets)]
+    block = TrialBlock.from_records(records, 0)
+    assert list(block.records()) == records
+    assert block.hits.counts.sum() == 70_000 + 40_000
