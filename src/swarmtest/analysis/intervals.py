@@ -187,9 +187,7 @@ def _expanded_quantile(z: float, freedom: Floats) -> Floats:
         (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
         (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
     )
-    expansion: Floats = z + sum(
-        term / freedom**power for power, term in enumerate(terms, 1)
-    )
+    expansion: Floats = z + sum(term / freedom**power for power, term in enumerate(terms, 1))
     return expansion
 
 

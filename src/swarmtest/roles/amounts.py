@@ -21,6 +21,7 @@ Where a target is rare, most tests are comparable and did not hit. Beyond twenty
 add hardly any information: the error of the comparison is dominated by the hits. So of the tests
 of a group that did not hit, twenty for each hit are drawn, and each stands for as many as there
 were (a case-control sample; weighted sums stay unbiased, and the variance is a twentieth larger).
+Up to 20,000 tests there is no need to hurry, and all of them are compared.
 
 What varies between similar tests is luck, and the weights if the strategy draws them; both are
 fair experiments. In a swarm over many features hardly any two tests are similar, and there is
@@ -54,6 +55,8 @@ _FEWEST = 5
 """The hits, and the other tests, with a feature that are needed to compare it."""
 _OTHERS_PER_HIT = 20
 """How many of the tests that did not hit are compared with each one that did."""
+_MOST_OTHERS = 20_000
+"""Up to this many tests that did not hit are all compared."""
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _TO_SLOT = np.uint64(48)
 """Multiplied by an odd number, and without the lower 48 bits, keys are spread over 2^16 slots."""
@@ -228,10 +231,13 @@ class SimilarTests:
         hit_group, group = number[hit_group], number[group]
         others_of, hits_of = others_of[both], np.bincount(hit_group, minlength=int(both.sum()))
         counts = [_enabled_in(evidence, rows) for rows in (hits, others)]
-        drawn = _drawn(evidence, others, group, np.minimum(others_of, _OTHERS_PER_HIT * hits_of))
+        wanted = others_of
+        if len(others) > _MOST_OTHERS:
+            wanted = np.minimum(others_of, _OTHERS_PER_HIT * hits_of)
+        drawn = _drawn(evidence, others, group, wanted)
         rows = np.concatenate([hits, others[drawn]])
         groups = np.concatenate([hit_group, group[drawn]])
-        weight = (others_of / np.maximum(np.bincount(group[drawn], minlength=len(others_of)), 1))
+        weight = others_of / np.maximum(np.bincount(group[drawn], minlength=len(others_of)), 1)
         order = np.argsort(groups, kind="stable")
         is_hit = (np.arange(len(rows)) < len(hits))[order]
         group = groups[order]

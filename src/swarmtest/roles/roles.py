@@ -24,7 +24,7 @@ from math import isnan
 import numpy as np
 import numpy.typing as npt
 
-from swarmtest.analysis.bit_counts import Bools
+from swarmtest.analysis.bit_counts import Bools, chunks, packed_column
 from swarmtest.analysis.intervals import Floats, binomial_p_value, hits_needed, wilson_interval
 from swarmtest.analysis.propensities import Propensities, effective_tests
 from swarmtest.analysis.role_cells import (
@@ -305,39 +305,103 @@ class FeatureEffect:
         return float("inf") if self.with_it.value else float("nan")
 
 
-def effects(
-    evidence: Evidence,
-    chances: Propensities,
-    hit: Bools,
-    known: Bools,
-    alone: Bools,
-    confidence: float = 0.95,
-) -> list[FeatureEffect]:
-    """Return what each feature does to the hitting fraction of a target.
+class EffectWeights:
+    """The weights of all tests by feature, added up once for all targets.
 
-    `known` marks the tests whose hits are known. `alone` marks the features whose tests without any
-    other feature count, because it is known what an empty test would have done (see
-    `swarmtest.roles.counting`).
+    For each feature there are three kinds of tests: with it and others, with it alone, and without
+    it. A target's own hits are few, and all that is left to look at for each target.
     """
-    result = []
-    single = evidence.enabled.sizes() == 1
-    for i, feature in enumerate(evidence.features):
-        inside = evidence.enabled[:, i]
-        chance = chances.values[:, i].astype(float)
-        informative = ~np.isnan(chance) & known & (alone[i] | ~(single & inside))
-        rates = []
-        for side, odds in ((informative & inside, chance), (informative & ~inside, 1 - chance)):
-            weight = 1 / odds[side]
-            tests = effective_tests(evidence.clusters[side], weight)
-            rates.append(_rate(hit[side], weight, tests / chances.same_seed, confidence))
-        result.append(FeatureEffect(feature, *rates))
-    return result
 
+    def __init__(
+        self, evidence: Evidence, chances: Propensities, known: Bools | None, confidence: float
+    ) -> None:
+        """Add up the weights of the `known` tests, or of all."""
+        self._evidence, self._chances, self._confidence = evidence, chances, confidence
+        self._known = known
+        count = len(evidence.features)
+        self._tests, self._weight, self._squares = (np.zeros((3, count)) for _ in range(3))
+        if chances.values.few_rows is not None and not (evidence.clusters >= 0).any():
+            self._add_by_chance()
+        else:
+            for feature in range(count):
+                self._add_feature(feature)
 
-def _rate(hit: Bools, weight: Floats, tests: float, confidence: float) -> HittingRate | None:
-    """Return the weighted share of hits, with the interval of as many independent tests."""
-    if not len(hit):
-        return None
-    value = float((weight * hit).sum() / weight.sum())
-    low, high = wilson_interval(value * tests, tests, confidence)
-    return HittingRate(value, low, high)
+    def effects(self, hits: npt.NDArray[np.intp], alone: Bools) -> list[FeatureEffect]:
+        """Return what each feature does to the hitting fraction of a target.
+
+        `hits` are the tests that hit it. `alone` marks the features whose tests without any other
+        feature count, because it is known what an empty test would have done (see
+        `swarmtest.analysis.role_cells`).
+        """
+        if self._known is not None:
+            hits = hits[self._known[hits]]
+        hit_weight = np.zeros_like(self._weight)
+        for part in chunks(len(hits)):
+            rows = hits[part]
+            chance = self._chances.values[rows].astype(float)
+            enabled = self._evidence.enabled[rows]
+            for number, side, odds in self._sides(enabled, self._evidence.sizes[rows], chance):
+                hit_weight[number] += np.divide(1, odds, out=np.zeros_like(odds), where=side).sum(
+                    axis=0
+                )
+        result = []
+        for i, feature in enumerate(self._evidence.features):
+            with_it = [0, 1] if alone[i] else [0]
+            rates = [self._rate(kinds, i, hit_weight[kinds, i].sum()) for kinds in (with_it, [2])]
+            result.append(FeatureEffect(feature, *rates))
+        return result
+
+    def _rate(self, kinds: list[int], feature: int, hit_weight: float) -> HittingRate | None:
+        """Return the weighted share of hits, with the interval of as many independent tests."""
+        tests, weight, squares = (
+            float(sums[kinds, feature].sum()) for sums in (self._tests, self._weight, self._squares)
+        )
+        if not tests:
+            return None
+        value = float(hit_weight) / weight
+        # Kish's effective sample size (see `effective_tests`).
+        independent = weight**2 / squares / self._chances.same_seed
+        low, high = wilson_interval(value * independent, independent, self._confidence)
+        return HittingRate(value, low, high)
+
+    @staticmethod
+    def _sides(
+        enabled: Bools, sizes: npt.NDArray[np.int64], chance: Floats
+    ) -> Iterator[tuple[int, Bools, Floats]]:
+        """Yield each kind of tests by features: its number, which they are, and their odds."""
+        informative = ~np.isnan(chance)
+        inside = enabled & informative
+        single = (sizes == 1)[:, None]
+        yield 0, inside & ~single, chance
+        yield 1, inside & single, chance
+        yield 2, informative & ~enabled, 1 - chance
+
+    def _add_by_chance(self) -> None:
+        """Add up from counts: there are few different chances."""
+        evidence = self._evidence
+        one_only = packed_column(evidence.sizes == 1)
+        known = None if self._known is None else packed_column(self._known)
+        for i in range(len(evidence.features)):
+            inside = evidence.columns[i]
+            for tests, chance in self._chances.tests_by_chance(i).by_chance or ():
+                counted = tests if known is None else tests & known
+                kinds = (counted & inside & ~one_only, counted & inside & one_only)
+                for number, side in enumerate((*kinds, counted & ~inside)):
+                    count = int(np.bitwise_count(side).sum(dtype=np.int64))
+                    weight = 1 / (chance if number < 2 else 1 - chance)
+                    self._tests[number, i] += count
+                    self._weight[number, i] += count * weight
+                    self._squares[number, i] += count * weight**2
+
+    def _add_feature(self, feature: int) -> None:
+        evidence = self._evidence
+        enabled = evidence.enabled[:, feature][:, None]
+        chance = self._chances.values[:, feature].astype(float)[:, None]
+        for number, side, odds in self._sides(enabled, evidence.sizes, chance):
+            rows = np.flatnonzero(side[:, 0] if self._known is None else side[:, 0] & self._known)
+            weight = 1 / odds[rows, 0]
+            self._tests[number, feature] = len(rows)
+            self._weight[number, feature] = weight.sum()
+            self._squares[number, feature] = weight.sum() ** 2 / max(
+                effective_tests(evidence.clusters[rows], weight), 1e-300
+            )
