@@ -11,6 +11,7 @@ for a whole class is many times faster.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ from swarmtest.core.result import Verdict
 from swarmtest.core.seeds import mixed_array
 from swarmtest.store.blocks import BlockHits, TrialBlock, unpacked
 from swarmtest.store.blocks.columns import ODD_HITS, ODD_KIND
-from swarmtest.store.interface import damaged
+from swarmtest.store.interface import Store, damaged
 
 if TYPE_CHECKING:
     from swarmtest.analysis.trial_columns import Evidence
@@ -223,6 +224,85 @@ def read_target_classes(evidence: Evidence) -> npt.NDArray[np.int32]:
             hits = known_hits(block, evidence.store.url)
             classes.add(hits.targets, hits.classes)
     return classes.classes()
+
+
+class HitTally:
+    """How many tests hit each target, and which was the first.
+
+    >>> tally = HitTally()
+    >>> [column.tolist() for column in tally.reached()]
+    [[], [], []]
+    """
+
+    def __init__(self) -> None:
+        self._hits = np.zeros(1024, np.int64)
+        self._first = np.zeros(1024, np.int64)
+
+    def add(self, start: int, hits: BlockHits) -> None:
+        """Add a block, of which the first test has the position `start`."""
+        if not len(hits.targets):
+            return
+        more = int(hits.targets[-1]) + 1 - len(self._hits)
+        if more > 0:
+            room = (0, max(more, len(self._hits)))
+            self._hits, self._first = np.pad(self._hits, room), np.pad(self._first, room)
+        new = self._hits[hits.targets] == 0
+        self._first[hits.targets[new]] = start + hits.first[new]
+        self._hits[hits.targets] += hits.counts
+
+    def reached(self) -> tuple[npt.NDArray[np.int64], ...]:
+        """Return the targets that were hit, by how many tests each, and by which first."""
+        ids = np.flatnonzero(self._hits)
+        return ids, self._hits[ids], self._first[ids]
+
+
+def count_hits(
+    store: Store, campaign: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], Counter[str]]:
+    """Return the targets that tests with known hits hit, how many did, and why hits are unknown.
+
+    The last is the number of tests for each reason.
+    """
+    missing: Counter[str] = Counter()
+    for block in store.blocks(campaign, hits=False):
+        if any(block.missing):
+            unknown = np.bincount(block.missing_index[~block.hits_known])
+            for reason, tests in zip(block.missing, unknown.tolist(), strict=False):
+                missing[reason] += tests
+    missing = +missing
+    if not missing:
+        summary = store.hit_summary(campaign)
+        return summary.targets, summary.counts, missing
+    tally = HitTally()
+    for block in store.blocks(campaign):
+        tally.add(0, known_hits(block, store.url))
+    ids, counts, _ = tally.reached()
+    return ids, counts, missing
+
+
+def configuration_keys(block: TrialBlock) -> Words:
+    """Return a number for each test that is the same for tests with the same configuration.
+
+    Numbers of other configurations are equal only once in 2^64 times.
+    """
+    rows = Bits.of(unpacked(block.enabled, block.size).T).words
+    keys = _folded(rows) + mixed_array((block.kinds.astype(np.uint64) + np.uint64(1)) * _STEP)
+    weighted = np.flatnonzero(block.weight_index >= 0)
+    if len(weighted):
+        weights = _folded(block.weight_rows.astype(np.uint64) + np.uint64(1 << 32))
+        keys[weighted] += weights[block.weight_index[weighted]]
+    if any(block.tails):
+        digests = [hashlib.blake2b(tail, digest_size=8).digest() for tail in block.tails]
+        keys += np.frombuffer(b"".join(digests), np.uint64)[block.tail_index]
+    return keys
+
+
+def _folded(rows: Words) -> Words:
+    """Return one number for each row of numbers."""
+    keys = np.zeros(len(rows), np.uint64)
+    for column, words in enumerate(rows.T):
+        keys = mixed_array(keys + words + np.uint64(column + 1) * _STEP)
+    return keys
 
 
 class TargetClasses:

@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from swarmtest.analysis.block_reading import among, known_hits, renumbered
+from swarmtest.analysis.block_reading import HitTally, among, known_hits, renumbered
 from swarmtest.core.targets import Target
-from swarmtest.store.blocks import BlockHits
 from swarmtest.store.interface import Store
 
 
@@ -176,33 +175,3 @@ def _hits_of(
         tally.add(at, known_hits(block, store.url))
         at += block.size
     return tally.reached()
-
-
-class HitTally:
-    """How many tests hit each target, and which was the first.
-
-    >>> tally = HitTally()
-    >>> tally.reached()
-    (array([], dtype=int64), array([], dtype=int64), array([], dtype=int64))
-    """
-
-    def __init__(self) -> None:
-        self._hits = np.zeros(1024, np.int64)
-        self._first = np.zeros(1024, np.int64)
-
-    def add(self, start: int, hits: BlockHits) -> None:
-        """Add a block, of which the first test has the position `start`."""
-        if not len(hits.targets):
-            return
-        more = int(hits.targets[-1]) + 1 - len(self._hits)
-        if more > 0:
-            room = (0, max(more, len(self._hits)))
-            self._hits, self._first = np.pad(self._hits, room), np.pad(self._first, room)
-        new = self._hits[hits.targets] == 0
-        self._first[hits.targets[new]] = start + hits.first[new]
-        self._hits[hits.targets] += hits.counts
-
-    def reached(self) -> tuple[npt.NDArray[np.int64], ...]:
-        """Return the targets that were hit, by how many tests each, and by which first."""
-        ids = np.flatnonzero(self._hits)
-        return ids, self._hits[ids], self._first[ids]
