@@ -3,14 +3,13 @@
 Whether a test had a feature or hit a target is one bit. `Bits` holds a row of bits for each test,
 so a million tests x 300 features take 40 MB.
 
-- For targets that few tests hit, `transpose` sorts the hits of a block of tests by target, and
-  `add_rows` adds up, for each target, the rows of bits of the tests that hit it. A sum of bits is
-  bit-sliced: word k of a counter holds bit k of 64 counts, so adding a row of 64 columns takes a
-  few ANDs and XORs, and eight rows are added at a time.
-- For targets that many tests hit, `cooccurrence` ANDs and counts columns of bits. For 100,000 tests
-  x 64 features x 20,000 targets, 16 billion bytes are ANDed. A matrix product and compressed
-  bitmaps were slower when they were tried. Targets with the same column are counted once: the lines
-  of one basic block are hit by the same tests.
+- For targets that few tests hit, the rows of bits of the tests that hit it are added up. In machine
+  code a sum of bits is bit-sliced: word k of a counter holds bit k of 64 counts, so adding a row of
+  64 columns takes a few ANDs and XORs, and eight rows are added at a time.
+- For targets that many tests hit, columns of bits are ANDed and counted. For 100,000 tests x 64
+  features x 20,000 targets, 16 billion bytes are ANDed. A matrix product and compressed bitmaps were
+  slower when they were tried. Targets with the same column are counted once: the lines of one basic
+  block are hit by the same tests.
 
 The inner loops are compiled by numba if it is installed (``pip install 'swarmtest[fast]'``), which
 makes them several times as fast as numpy (``benchmarks/roles.py`` prints both). Starting numba
@@ -155,9 +154,7 @@ class CompiledLoops(NamedTuple):
 
 def compiled_loops(bits: int) -> CompiledLoops | None:
     """Return the compiled loops if this many bits are worth it and numba is installed."""
-    if bits < _WORTH_COMPILING and not _compiled.cache_info().currsize:
-        return None
-    return _compiled()
+    return _compiled() if bits >= _WORTH_COMPILING else None
 
 
 def count_bits(
@@ -216,9 +213,16 @@ def _add_few(
 
 
 def add_values(
-    starts: Numbers, tests: Numbers, chosen: Numbers, values: Numbers, sums: Numbers
+    starts: Numbers,
+    tests: Numbers,
+    chosen: Numbers,
+    values: Numbers,
+    sums: Numbers,
+    times: float = 1.0,
 ) -> None:
     """Add to the sums of each chosen class the rows of numbers of its tests.
+
+    `times` is how often something of this size is added in all.
 
     >>> sums = np.zeros((1, 2))
     >>> values = np.array([[0.5, 0], [0.25, 1]])
@@ -227,7 +231,7 @@ def add_values(
     [[0.75, 1.0]]
     """
     lengths = starts[chosen + 1] - starts[chosen]
-    compiled = compiled_loops(int(lengths.sum()) * sums.shape[1])
+    compiled = compiled_loops(int(lengths.sum() * sums.shape[1] * times))
     if compiled is not None:
         compiled.add_values(starts, tests, chosen, values, sums)
         return

@@ -74,7 +74,7 @@ class RoleCounter:
             rows, own = np.unique(row[at : at + len(targets)], return_inverse=True)
             at += len(targets)
             named = tuple(target for _, target in targets)
-            tables.append(self._table(named, cells.rows(rows), hits[rows], own.ravel()))
+            tables.append(self.table(named, cells.rows(rows), hits[rows], own.ravel()))
         return tables
 
     def fault_table(self) -> RoleTable:
@@ -92,9 +92,9 @@ class RoleCounter:
             return blocks_of_tests(hits[part], self._evidence.n)
 
         cells, counts = self.cells(blocks, len(targets))
-        return self._table(targets, cells, counts)
+        return self.table(targets, cells, counts)
 
-    def _table(
+    def table(
         self,
         targets: tuple[Target, ...],
         cells: CountedCells,
@@ -132,10 +132,8 @@ class RoleCounter:
     def _add_counts(self, block: HitBlock, counts: npt.NDArray[np.int32]) -> None:
         """Add, for each row, the number of its tests in which the bit of each column is set."""
         columns = bits_between(self._columns.words, block.start, block.stop)
-        # Whether compiling pays is decided for all tests, not for those of one block.
-        share = (block.stop - block.start) / self._evidence.n
         counted = count_bits(
-            block.starts, block.tests, block.chosen, columns, block.columns, 1 / share
+            block.starts, block.tests, block.chosen, columns, block.columns, self._blocks(block)
         )
         block.add(counts, counted)
 
@@ -144,8 +142,16 @@ class RoleCounter:
         tests = slice(block.start, block.stop)
         values = self._columns.expected_chances(self._evidence, self._chances, tests)
         by_class = np.zeros((len(block.hits), values.shape[1]))
-        add_values(block.starts, block.tests, block.chosen, values, by_class)
+        times = self._blocks(block)
+        add_values(block.starts, block.tests, block.chosen, values, by_class, times)
         block.add(sums, by_class)
+
+    def _blocks(self, block: HitBlock) -> float:
+        """Return how many blocks like this one there are.
+
+        Whether compiling pays is decided for all tests, not for those of one block.
+        """
+        return self._evidence.n / (block.stop - block.start)
 
     def _add_groups(
         self,

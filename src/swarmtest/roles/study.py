@@ -108,6 +108,12 @@ class Study:
             counted = dict(zip(chosen, tables, strict=True))
         return {kind: self._fault_roles if kind == "fault" else counted[kind] for kind in kinds}
 
+    def table_of_tests(
+        self, targets: Sequence[Target], hits: Sequence[npt.NDArray[np.intp]]
+    ) -> RoleTable:
+        """Return the roles of all features for targets of one's own, given the tests that hit."""
+        return self._counter.table_of_hits(tuple(targets), hits)
+
     def find(self, text: str) -> Target:
         """Return the target with this name: ``line:cart.py:12``, ``event:full``, a fault's id.
 
@@ -153,7 +159,7 @@ class Study:
     def roles_of_either(self, one: Target, other: Target) -> list[FeatureRole]:
         """Return the role of every feature for hitting at least one of two targets."""
         either = np.union1d(self.hits(one), self.hits(other))
-        return self._counter.table_of_hits((one,), [either]).of(0)
+        return self.table_of_tests([one], [either]).of(0)
 
     def effects(self, target: Target) -> list[FeatureEffect]:
         """Return the hitting fraction with each feature, and without it."""

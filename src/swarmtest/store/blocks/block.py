@@ -336,7 +336,7 @@ def features_of(space: Mapping[str, Any]) -> int:
     >>> features_of({"dimensions": [{"kind": "feature", "name": "push"}, {"kind": "flag"}]})
     1
     """
-    return sum(dimension.get("kind") == "feature" for dimension in space["dimensions"])
+    return sum(dimension.get("kind") == "feature" for dimension in space.get("dimensions", ()))
 
 
 def split_records(records: Iterable[TrialRecord]) -> Iterator[list[TrialRecord]]:
