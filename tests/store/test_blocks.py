@@ -12,9 +12,20 @@ from hypothesis import strategies as st
 
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.dimensions import Choice, Feature
+from swarmtest.core.seeds import seed_of_test
 from swarmtest.core.space import Space
 from swarmtest.core.targets import pack_hits, unpack_hits
 from swarmtest.store.blocks import TrialBlock, unpacked
+from swarmtest.store.blocks.codec import (
+    BlockLayout,
+    DamagedBlockError,
+    pack_block,
+    unpack_block,
+    unpack_features,
+    unpack_hit_summary,
+    unpack_hits_of_block,
+    unpack_whole,
+)
 from swarmtest.store.records import TrialRecord, pack_counts, pack_floats, unpack_counts
 
 SPACE = Space([*(Feature(f"f{i}") for i in range(11)), Choice("level", ("-O0", "-O2"))])
@@ -77,12 +88,90 @@ any_record = st.builds(
 
 @settings(max_examples=100, deadline=None)
 @given(
-    records=st.lists(any_record, max_size=9, unique_by=lambda each: each.trial),
+    records=st.lists(any_record, min_size=1, max_size=9, unique_by=lambda each: each.trial),
     features=st.integers(0, 12),
 )
-def test_a_block_gives_back_any_trials(records: list[TrialRecord], features: int) -> None:
+def test_a_block_gives_back_any_trials_also_as_bytes(
+    records: list[TrialRecord], features: int
+) -> None:
     block = TrialBlock.from_records(records, features)
-    assert list(block.records()) == sorted(records, key=lambda each: each.trial)
+    ordered = sorted(records, key=lambda each: each.trial)
+    assert list(block.records()) == ordered
+    assert list(packed_and_unpacked(block, 7).records()) == ordered
+
+
+def packed_and_unpacked(block: TrialBlock, seed: int) -> TrialBlock:
+    layout = BlockLayout(block.features, seed)
+    packed = pack_block(block, layout)
+    return unpack_whole(packed, layout)
+
+
+@BOTH
+@pytest.mark.parametrize("size", [1, 64, 700])
+def test_bytes_give_back_the_block(size: int, space: Space) -> None:
+    records = campaign(size, space=space)
+    again = packed_and_unpacked(TrialBlock.from_records(records, 11), 7)
+    assert list(again.records()) == records
+    whole = TrialBlock.from_records(records, 11).hits
+    for name in ("targets", "classes", "starts", "positions"):
+        assert np.array_equal(getattr(again.hits, name), getattr(whole, name))
+
+
+def test_seeds_that_follow_from_the_campaign_take_no_space() -> None:
+    records = [TrialRecord(n, b"\0\1\0", seed=seed_of_test(2**70, n)) for n in range(3, 900, 2)]
+    block = TrialBlock.from_records(records, 11)
+    derived, stored = (len(pack_block(block, BlockLayout(11, seed)).columns) for seed in (2**70, 1))
+    assert stored - derived > 8 * len(records)
+    assert list(packed_and_unpacked(block, 2**70).records()) == records
+
+
+def test_totals_and_faults_are_those_of_the_trials() -> None:
+    records = campaign(300)
+    packed = pack_block(TrialBlock.from_records(records, 11), BlockLayout(11, 7))
+    totals = packed.totals
+    assert (totals.first, totals.last) == (records[0].trial, records[-1].trial)
+    assert totals.trials == len(records)
+    verdicts = [each.verdict for each in records]
+    assert totals[3:6] == tuple(verdicts.count(v) for v in range(3))
+    for name in ("steps", "skipped", "cpu_ns", "wall_ns"):
+        assert getattr(totals, name) == sum(getattr(each, name) for each in records)
+    shown = {f: [t.trial for t in records if t.fault == f] for f in ("f", "g")}
+    assert set(packed.faults) == {(f, len(trials), trials[0]) for f, trials in shown.items()}
+
+
+def test_summaries_are_those_of_the_trials() -> None:
+    records = campaign(300)
+    block = TrialBlock.from_records(records, 11)
+    packed = pack_block(block, BlockLayout(11, 7))
+    sums, features = unpack_hit_summary(packed.targets), unpack_features(packed.features)
+    for target, count, first in zip(sums.targets, sums.counts, sums.first, strict=True):
+        trials = [t.trial for t in records if t.hits and target in unpack_hits(t.hits)]
+        assert (count, first) == (len(trials), trials[0])
+    weights = np.array([weights_of(t) for t in records])
+    used = np.array([unpack_counts(t.used) for t in records])
+    assert features.enabled.tolist() == (weights > 0).sum(axis=0).tolist()
+    assert features.steps.tolist() == used.sum(axis=0).tolist()
+    assert features.used.tolist() == (used > 0).sum(axis=0).tolist()
+    assert features.known == 300
+
+
+@pytest.mark.parametrize("part", ["features", "columns", "targets", "hits"])
+def test_a_changed_byte_is_noticed(part: str) -> None:
+    block = TrialBlock.from_records(campaign(50), 11)
+    layout = BlockLayout(11, 7)
+    packed = pack_block(block, layout)
+    parts = packed._asdict()
+    data = bytearray(parts[part])
+    data[len(data) // 2] ^= 16
+    parts[part] = bytes(data)
+
+    def read() -> None:
+        unpack_features(parts["features"])
+        unpack_block(parts["columns"], layout)
+        unpack_hits_of_block(parts["targets"], parts["hits"], 50)
+
+    with pytest.raises(DamagedBlockError, match="checksum"):
+        read()
 
 
 @settings(max_examples=100, deadline=None)

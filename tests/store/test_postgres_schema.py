@@ -140,7 +140,8 @@ def test_a_store_of_alembic_is_upgraded_and_used(
     store = open_url(schema_4)
     store.record(1, [trial(n) for n in range(240, 310)])
     assert store.summary(1)["trials"] == 310
-    assert tables(server, schema_of(schema_4)) == before | {"swarmtest_version"}
+    new = {"swarmtest_version", "block_faults", "block_targets", "block_hits"}
+    assert tables(server, schema_of(schema_4)) == (before | new) - {"trials"}
 
 
 def test_an_upgraded_store_of_alembic_is_not_too_old_for_an_older_swarmtest(
@@ -207,7 +208,8 @@ def test_reading_does_not_make_a_store(server: Server, options: dict[str, bool])
 
 
 def test_without_a_name_the_schema_is_called_swarmtest(server: Server) -> None:
+    server.execute("DROP SCHEMA IF EXISTS swarmtest CASCADE")
     with open_store(f"postgresql://postgres@/postgres?host={server.directory}") as store:
         store.record(store.add_campaign(CAMPAIGN), trials(0, 3))
-    assert "trials" in tables(server, "swarmtest")
+    assert "blocks" in tables(server, "swarmtest")
     server.execute("DROP SCHEMA swarmtest CASCADE")

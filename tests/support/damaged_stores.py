@@ -8,8 +8,10 @@ import sqlite3
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
+from swarmtest.store import open_store
 from swarmtest.ui.cli import main
 
 MACHINE = """
@@ -32,14 +34,16 @@ class Stack(Machine):
 
 COLUMNS = {
     "campaigns": ["subject", "strategy", "seed", "created", "options", "space", "outside"],
-    "trials": ["verdict", "steps", "configuration", "propensities", "used", "hits"],
     "faults": ["kind", "signature", "details", "first_trial", "trial", "size", "test"],
     "tests": ["test"],
     "reductions": ["test", "size", "criterion"],
     "sources": ["path", "text"],
     "targets": ["kind", "name", "line"],
     "workers": ["host", "pid", "last_seen"],
-    "blocks": ["trials", "failed"],
+    "blocks": ["first", "last", "trials", "failed", "features", "columns"],
+    "block_faults": ["trials", "fault"],
+    "block_targets": ["targets"],
+    "block_hits": ["hits"],
 }  # fmt: skip
 """The columns that are damaged one at a time."""
 
@@ -62,6 +66,17 @@ def set_column(path: Path, table: str, column: str, value: object) -> None:
     connection.execute("PRAGMA ignore_check_constraints = ON")
     connection.execute(f"UPDATE OR IGNORE {table} SET {column} = ?", (value,))
     connection.close()
+
+
+def set_trials(path: Path, changes: dict[int, dict[str, Any]]) -> None:
+    """Change fields of trials, as if they had been damaged before they were written."""
+    with open_store(path) as store:
+        trials = [t._replace(**changes.get(t.trial, {})) for t in store.trials(1)]
+        connection = sqlite3.connect(path, isolation_level=None)
+        for table in ("blocks", "block_faults", "block_targets", "block_hits"):
+            connection.execute(f"DELETE FROM {table}")
+        connection.close()
+        store.record(1, trials)
 
 
 def run_command(*arguments: str) -> tuple[int, str, str]:

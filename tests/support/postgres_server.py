@@ -26,7 +26,8 @@ _LOGINS = "local all with_password scram-sha-256\n"
 
 _EMPTY = """
 SET search_path TO shared;
-DELETE FROM campaigns; DELETE FROM trials; DELETE FROM blocks; DELETE FROM faults;
+DELETE FROM campaigns; DELETE FROM blocks; DELETE FROM block_faults; DELETE FROM block_targets;
+DELETE FROM block_hits; DELETE FROM faults;
 DELETE FROM tests; DELETE FROM targets; DELETE FROM sources; DELETE FROM campaign_sources;
 DELETE FROM reductions; DELETE FROM workers;
 ALTER TABLE campaigns ALTER COLUMN id RESTART;

@@ -206,8 +206,18 @@ def seeds_of_tests(campaign_seed: int, trials: Sequence[int]) -> list[int]:
     """
     if len(trials) <= FEW:
         return [seed_of_test(campaign_seed, trial) for trial in trials]
-    seeds: list[int] = (mixed_array(_trial_keys(campaign_seed, trials) ^ _GOLDEN) >> 1).tolist()
+    seeds: list[int] = seed_array(campaign_seed, trials).tolist()
     return seeds
+
+
+def seed_array(campaign_seed: int, trials: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """Return `seed_of_test` for many trials as an array.
+
+    >>> seed_array(7, [3]).tolist() == [seed_of_test(7, 3)]
+    True
+    """
+    keys = mixed_array(_trial_keys(campaign_seed, trials) ^ _GOLDEN) >> 1
+    return keys.view("int64")
 
 
 def _trial_keys(campaign_seed: int, trials: npt.ArrayLike) -> npt.NDArray[Any]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import datetime
 import json
 import struct
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
@@ -150,9 +151,15 @@ class _CampaignReader:
             if not (isinstance(source.path, str) and isinstance(source.place, str)):
                 self._note("", f"the path of its file {source.path!r} is not what it should be")
         self._try("its targets", lambda: self._store.watched_targets(self._number))
-        verdicts = [int(trial.verdict) for trial in self.trials(space, faults)]
+        self._try("its sums", lambda: self._store.hit_summary(self._number))
+        self._try("its sums of features", lambda: self._store.feature_summary(self._number))
+        verdicts, shown = Counter[int](), Counter[str]()
+        for trial in self.trials(space, faults):
+            verdicts[int(trial.verdict)] += 1
+            if trial.fault is not None:
+                shown[trial.fault] += 1
         if not self.damage and record.status != "running":
-            self._check_totals(verdicts)
+            self._check_totals(verdicts, shown)
 
     def record(self) -> tuple[CampaignRecord, Space | None]:
         """Return the record of the campaign, and its space; None if it has no dimensions."""
@@ -232,17 +239,33 @@ class _CampaignReader:
     def _readable_trials(self) -> Iterator[TrialRecord]:
         """Yield the trials, and leave out those that the database cannot read."""
         store, number = self._store, self._number
-        after = -1
         try:
-            for trial in store.trials(number):
-                yield trial
-                after = trial.trial
+            ranges = store.block_ranges(number)
         except Exception as error:
             self._note("", f"some trials {_cannot('read', error)}")
-        else:
+            for low, high in self._halved(-1, self._end(-1)):
+                yield from store.trials(number, after=low, before=high)
             return
-        for low, high in self._halved(after, self._end(after)):
-            yield from store.trials(number, after=low, before=high)
+        for first, last, count in ranges:
+            yield from self._trials_of_block(first, last, count)
+
+    def _trials_of_block(self, first: int, last: int, count: int) -> list[TrialRecord]:
+        """Return the trials of a block; without their hits if only those cannot be read."""
+        store, number = self._store, self._number
+        where = f"trials {first:,} to {last:,}"
+        try:
+            return list(store.trials(number, after=first - 1, before=last + 1))
+        except Exception as error:
+            hits_error = error
+        try:
+            block = next(store.blocks(number, after=first - 1, hits=False))
+            records = list(block.without_hits().records())
+        except Exception as error:
+            self._note(where, _cannot("read", error))
+            self.lost_trials += count if isinstance(count, int) else 0
+            return []
+        self._note(where, f"their hits {_cannot('read', hits_error)}")
+        return [trial._replace(missing=trial.missing or _LOST_HITS) for trial in records]
 
     def _end(self, after: int) -> int:
         """Return a number above those of all trials."""
@@ -269,13 +292,17 @@ class _CampaignReader:
             yield from self._halved(after, middle)
             yield from self._halved(middle - 1, before)
 
-    def _check_totals(self, verdicts: list[int]) -> None:
+    def _check_totals(self, verdicts: Counter[int], shown: Counter[str]) -> None:
         summary = self._try("its totals", lambda: self._store.summary(self._number))
-        counted = {"trials": len(verdicts)}
-        counted |= {verdict.label: verdicts.count(verdict) for verdict in Verdict}
+        counted = {"trials": verdicts.total()}
+        counted |= {verdict.label: verdicts[verdict] for verdict in Verdict}
         for name, count in counted.items():
             if summary and summary[name] != count:
                 self._note("", f"its totals say {summary[name]:,} {name}, but there are {count:,}")
+        for fault in self._store.faults(self._number):
+            if fault.count != shown[fault.id]:
+                counts = f"{fault.count:,} trials, but there are {shown[fault.id]:,}"
+                self._note("", f"its totals say that fault {fault.id} has {counts}")
         self._try("its progress", lambda: self._store.progress(self._number))
 
     def _sound_test(self, record: Any, where: str) -> Any:

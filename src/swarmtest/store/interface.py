@@ -40,6 +40,7 @@ from swarmtest.store.records import (
 
 if TYPE_CHECKING:  # blocks need numpy, which a command that shows a list need not load
     from swarmtest.store.blocks import FeatureSummary, HitSummary, TrialBlock
+    from swarmtest.store.blocks.codec import PackedBlock
 
 SCHEMA = "swarmtest"
 """The default PostgreSQL schema; a URL can name another one with ``?schema=``."""
@@ -367,6 +368,26 @@ def update_campaign(self, campaign, **changes)
         """Stream the numbers of all recorded trials in order; `resume` does not run them again."""
         return (record.trial for record in self.trials(campaign))
 
+    def record_blocks(
+        self,
+        campaign: int,
+        blocks: Sequence[PackedBlock],
+        trials: Sequence[TrialRecord] = (),
+        faults: Sequence[FaultRecord] = (),
+        tests: Sequence[TestRecord] = (),
+    ) -> None:
+        """Store a batch in one transaction, in which workers have packed trials into blocks."""
+        from swarmtest.store.blocks import features_of
+        from swarmtest.store.blocks.codec import BlockLayout, unpack_whole
+
+        record = self.campaign(campaign)
+        layout = BlockLayout(features_of(record.space), record.seed)
+        unpacked = [each for block in blocks for each in unpack_whole(block, layout).records()]
+        self.record(campaign, [*unpacked, *trials], faults, tests)
+
+    def merge_blocks(self, campaign: int) -> None:
+        """Tidy up after many small batches, if the store keeps trials in larger units."""
+
     def blocks(self, campaign: int, *, after: int = -1, hits: bool = True) -> Iterator[TrialBlock]:
         """Stream the trials with numbers above `after` as columns, in the order of their numbers.
 
@@ -391,6 +412,14 @@ def update_campaign(self, campaign, **changes)
 
         features = features_of(self.campaign(campaign).space)
         return summarise_features(self.blocks(campaign, hits=False), features)
+
+    def block_ranges(self, campaign: int) -> list[tuple[int, int, int]]:
+        """Return the first and last trial of each block, and how many trials it has, in order."""
+        from swarmtest.store.blocks import BLOCK_SIZE
+
+        numbers = list(self.trial_numbers(campaign))
+        chunks = [numbers[i : i + BLOCK_SIZE] for i in range(0, len(numbers), BLOCK_SIZE)]
+        return [(chunk[0], chunk[-1], len(chunk)) for chunk in chunks]
 
     def summary(self, campaign: int) -> dict[str, int]:
         """Return totals: trials, passed, failed, invalid, steps, skipped, cpu_ns, wall_ns."""

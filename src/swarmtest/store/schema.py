@@ -12,6 +12,8 @@ Version history:
 3. Reductions of faults' tests. The first version for PostgreSQL.
 4. Workers; totals of trials in blocks of a hundred.
 5. Tests of faults as code, so that showing them loads no subject.
+6. Trials in blocks of some thousand, by column, instead of a row each. The rows of older stores are
+   converted by `conversion`, which is not SQL.
 
 When the schema changes: add a line here, raise `VERSION`, change the tables, and add the step from
 the previous version to `_MIGRATIONS`. An older step that uses a table that you change needs a copy
@@ -25,11 +27,11 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-VERSION = 5
+VERSION = 6
 """The version of the tables below."""
 
-BLOCK = 100
-"""Trials per row of the table blocks."""
+BLOCKS = 6
+"""The version that has trials in blocks."""
 
 
 class Dialect(NamedTuple):
@@ -52,6 +54,8 @@ class Dialect(NamedTuple):
     """What no two targets have in common."""
     lock_trials: str
     """Keeps other processes from adding trials until the end of the transaction."""
+    large: str
+    """Statements for tables with large values, after they were created."""
     extra: str
     """Statements that only this database needs after the tables were created."""
 
@@ -67,6 +71,7 @@ SQLITE = Dialect(
     clustered=" WITHOUT ROWID",
     target_key="kind, name, source",
     lock_trials="",  # a transaction that writes locks the whole file
+    large="",
     extra="",
 )
 
@@ -81,10 +86,14 @@ POSTGRES = Dialect(
     sum_ns="NUMERIC",
     clustered="",
     target_key="md5(name), kind, source",  # a name may be longer than what an index can hold
-    lock_trials="LOCK TABLE trials IN SHARE MODE;\n",
+    lock_trials="LOCK TABLE trials IN ACCESS EXCLUSIVE MODE;\n",
+    large="""
+-- They are compressed already.
+ALTER TABLE blocks ALTER COLUMN columns SET STORAGE EXTERNAL;
+ALTER TABLE block_targets ALTER COLUMN targets SET STORAGE EXTERNAL;
+ALTER TABLE block_hits ALTER COLUMN hits SET STORAGE EXTERNAL;
+""",
     extra="""
--- Bitmaps are compressed already.
-ALTER TABLE trials ALTER COLUMN hits SET STORAGE EXTERNAL;
 CREATE INDEX targets_by_source ON targets (source) WHERE source <> '';
 """,
 )
@@ -108,39 +117,13 @@ CREATE TABLE campaigns (
     cpu_seconds  {real} NOT NULL,
     options      TEXT NOT NULL,     -- JSON
     space        TEXT NOT NULL,     -- JSON: dimensions and constraints
-    outside      {blob}             -- targets that imports reached, not tests; as trials.hits
+    outside      {blob}             -- targets that imports reached, not tests; a roaring bitmap
 );
-"""
-
-_TRIALS = """
--- One row per executed test. The small columns come first: in SQLite, totals then need not read the
--- overflow pages of large hits.
-CREATE TABLE trials (
-    campaign      BIGINT NOT NULL,  -- campaigns.id
-    trial         BIGINT NOT NULL,  -- 0, 1, 2, ... within the campaign
-    verdict       SMALLINT NOT NULL, -- 0 passed, 1 failed, 2 invalid
-    fault         {sortable},       -- faults.id, if the test failed
-    steps         BIGINT NOT NULL,  -- parts that were executed
-    skipped       BIGINT NOT NULL,  -- parts that could not be executed
-    cpu_ns        BIGINT NOT NULL,
-    wall_ns       BIGINT NOT NULL,
-    seed          BIGINT NOT NULL,  -- the seed of this test
-    origin        TEXT NOT NULL,    -- which part of the strategy proposed it
-    configuration {blob} NOT NULL,  -- Configuration.to_bytes
-    propensities  {blob} NOT NULL,  -- float32: one per feature, one for all features, or none
-    used          {blob} NOT NULL,  -- how often each feature appeared: records.pack_counts
-    hits          {blob},           -- targets.id that it reached, a roaring bitmap
-    missing       TEXT NOT NULL DEFAULT '', -- why its coverage is not known, or ''
-    PRIMARY KEY (campaign, trial)
-){clustered};
-
--- The index holds only failures, which are few, and gives the trials of a fault in order.
-CREATE INDEX trials_by_fault ON trials (campaign, fault, trial) WHERE fault IS NOT NULL;
 """
 
 _FAULTS = """
 -- One row per fault of a campaign, with the shortest test that shows it. How many trials showed it:
--- SELECT fault, count(*) FROM trials WHERE fault IS NOT NULL GROUP BY fault
+-- SELECT campaign, fault, sum(trials) FROM block_faults GROUP BY campaign, fault
 CREATE TABLE faults (
     campaign    BIGINT NOT NULL,    -- campaigns.id
     id          {sortable} NOT NULL, -- hash of kind and signature, the same in every store
@@ -158,7 +141,7 @@ CREATE TABLE faults (
 -- Whole tests that were kept on request.
 CREATE TABLE tests (
     campaign BIGINT NOT NULL,       -- campaigns.id
-    trial    BIGINT NOT NULL,       -- trials.trial
+    trial    BIGINT NOT NULL,       -- the number of the trial
     test     TEXT NOT NULL,         -- JSON
     PRIMARY KEY (campaign, trial)
 );
@@ -230,10 +213,58 @@ CREATE TABLE workers (
 """
 
 _BLOCKS = """
--- Totals of trials, so that a page about a million trials need not read them all.
+-- The executed tests of a campaign in blocks of up to some thousand, by column. `swarmtest export`
+-- writes a row per test. The numbers of the trials of two blocks do not overlap: one block ends
+-- before the next begins. The small columns come first: in SQLite, totals then need not read the
+-- overflow pages of the large ones. swarmtest.store.blocks.codec describes what the blobs contain.
 CREATE TABLE blocks (
     campaign BIGINT NOT NULL,       -- campaigns.id
-    block    BIGINT NOT NULL,       -- trials.trial / 100
+    first    BIGINT NOT NULL,       -- the number of its first trial
+    last     BIGINT NOT NULL,       -- the number of its last trial
+    trials   BIGINT NOT NULL,       -- how many trials it has
+    passed   BIGINT NOT NULL,
+    failed   BIGINT NOT NULL,
+    invalid  BIGINT NOT NULL,
+    steps    {sum} NOT NULL,
+    skipped  {sum} NOT NULL,
+    cpu_ns   {sum_ns} NOT NULL,
+    wall_ns  {sum_ns} NOT NULL,
+    features {blob} NOT NULL,       -- how often each feature was enabled and used
+    columns  {blob} NOT NULL,       -- everything about the trials, except for their hits
+    PRIMARY KEY (campaign, first)
+){clustered};
+
+-- How many trials of a block showed a fault.
+CREATE TABLE block_faults (
+    campaign    BIGINT NOT NULL,    -- campaigns.id
+    fault       {sortable} NOT NULL, -- faults.id
+    first       BIGINT NOT NULL,    -- blocks.first
+    trials      BIGINT NOT NULL,
+    first_trial BIGINT NOT NULL,    -- the first trial of the block that showed it
+    PRIMARY KEY (campaign, fault, first)
+){clustered};
+
+-- The targets that trials of a block hit: how often each, and by which trial first.
+CREATE TABLE block_targets (
+    campaign BIGINT NOT NULL,       -- campaigns.id
+    first    BIGINT NOT NULL,       -- blocks.first
+    targets  {blob} NOT NULL,
+    PRIMARY KEY (campaign, first)
+){clustered};
+
+-- Which trials of a block hit each of these targets.
+CREATE TABLE block_hits (
+    campaign BIGINT NOT NULL,       -- campaigns.id
+    first    BIGINT NOT NULL,       -- blocks.first
+    hits     {blob} NOT NULL,
+    PRIMARY KEY (campaign, first)
+){clustered};
+"""
+
+_OLD_BLOCKS = """
+CREATE TABLE blocks (
+    campaign BIGINT NOT NULL,
+    block    BIGINT NOT NULL,
     trials   BIGINT NOT NULL,
     passed   BIGINT NOT NULL,
     failed   BIGINT NOT NULL,
@@ -246,14 +277,10 @@ CREATE TABLE blocks (
 ){clustered};
 """
 
-BLOCK_TOTALS = f"""
-SELECT campaign, trial / {BLOCK}, count(*), sum(CASE verdict WHEN 0 THEN 1 ELSE 0 END),
-       sum(CASE verdict WHEN 1 THEN 1 ELSE 0 END), sum(CASE verdict WHEN 2 THEN 1 ELSE 0 END),
-       sum(steps), sum(skipped), sum(1.0 * cpu_ns), sum(1.0 * wall_ns)
-FROM trials"""
-"""The rows of the table blocks; append a WHERE clause and ``GROUP BY campaign, trial / BLOCK``."""
-
-_TABLES = [_CAMPAIGNS, _TRIALS, _FAULTS, _TARGETS, _REDUCTIONS, _WORKERS, _BLOCKS, "{extra}"]
+_TABLES = [
+    *(_CAMPAIGNS, _BLOCKS, _FAULTS, _TARGETS, _REDUCTIONS, _WORKERS),
+    *("{large}", "{extra}"),
+]
 """What creates a store."""
 
 
@@ -276,15 +303,17 @@ DROP TABLE targets_1;
 """,
     ],
     3: [_without_code(_REDUCTIONS)],
-    4: [
-        _WORKERS,
-        _BLOCKS,
-        "{lock_trials}",
-        f"INSERT INTO blocks {BLOCK_TOTALS} GROUP BY campaign, trial / {BLOCK};\n",
-    ],
+    4: [_WORKERS, _OLD_BLOCKS],  # the totals in it are counted again in version 6
     5: [
         "ALTER TABLE faults ADD COLUMN code TEXT NOT NULL DEFAULT '';\n",
         "ALTER TABLE reductions ADD COLUMN code TEXT NOT NULL DEFAULT '';\n",
+    ],
+    BLOCKS: [
+        "{lock_trials}",
+        "DROP INDEX IF EXISTS trials_by_fault;\n",
+        "DROP TABLE blocks;\n",
+        _BLOCKS,
+        "{large}",
     ],
 }
 """What leads to each version from the one before it."""
@@ -304,7 +333,7 @@ def statements(dialect: Dialect, version: int, to: int = VERSION) -> list[str]:
     They have to run in one transaction, in which nobody else changes the tables.
 
     >>> len(statements(SQLITE, 3)), statements(POSTGRES, VERSION)
-    (5, [])
+    (10, [])
     """
     if version == 0:
         parts = _TABLES

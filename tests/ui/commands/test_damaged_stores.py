@@ -6,19 +6,37 @@ import shutil
 import sqlite3
 
 import pytest
-from damaged_stores import COLUMNS, MACHINE, commands, flip_byte, run_command, set_column
+from damaged_stores import (
+    COLUMNS,
+    MACHINE,
+    commands,
+    flip_byte,
+    run_command,
+    set_column,
+    set_trials,
+)
 
 from swarmtest.store import open_store
 
 DAMAGE = [
     *("campaigns-space-text", "campaigns-options-list", "campaigns-seed-text"),
-    *("campaigns-created-large", "campaigns-outside-bytes", "trials-hits-bytes"),
-    *("trials-configuration-bytes", "trials-configuration-nothing", "trials-used-bytes"),
-    *("trials-propensities-bytes", "trials-verdict-large", "trials-steps-bytes"),
+    *("campaigns-created-large", "campaigns-outside-bytes", "blocks-columns-bytes"),
+    *("blocks-columns-nothing", "blocks-features-bytes", "blocks-last-large"),
+    *("block_targets-targets-bytes", "block_hits-hits-bytes", "block_faults-trials-bytes"),
     *("faults-test-text", "faults-signature-bytes", "tests-test-text", "reductions-test-text"),
     *("sources-text-bytes", "sources-path-bytes", "targets-kind-bytes", "blocks-trials-bytes"),
 ]
 """Table, column and kind of value."""
+
+BAD_TRIALS = {
+    "hits": b"\x07\xff\x00",
+    "configuration": b"",
+    "used": b"\x07\xff\x00",
+    "propensities": b"\x07\xff\x00",
+    "verdict": 9,
+    "steps": -5,
+}
+"""Fields of a trial that no campaign would write."""
 
 VALUES = {
     "text": '{"\x01',
@@ -79,11 +97,44 @@ def test_a_damaged_column_gives_one_line_and_the_doctor_finds_it(store, tmp_path
     assert "is damaged: `swarmtest doctor" in out
 
 
-def test_the_message_names_the_store_the_campaign_and_the_trial(store):
+@pytest.mark.parametrize("field", BAD_TRIALS)
+def test_a_damaged_trial_gives_one_line_and_the_doctor_names_it(store, tmp_path, field):
+    set_trials(store, {17: {field: BAD_TRIALS[field]}})
+    one_line_each(store, tmp_path)
+    status, out, _ = run_command("doctor", str(store))
+    assert status == 1
+    assert "campaign 1, trial 17: " in out
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        ("columns", "campaign 1, trials 0 to 299: cannot be read"),
+        ("hits", "campaign 1, trials 0 to 299: their hits cannot be read"),
+    ],
+)
+def test_a_changed_byte_of_a_block_is_noticed_and_said(store, tmp_path, part, said):
+    table = "blocks" if part == "columns" else "block_hits"
     connection = sqlite3.connect(store)
-    connection.execute("UPDATE trials SET hits = x'00ff' WHERE trial = 17")
+    ((data,),) = connection.execute(f"SELECT {part} FROM {table}").fetchall()
+    changed = bytearray(data)
+    changed[len(changed) // 2] ^= 4
+    connection.execute(f"UPDATE {table} SET {part} = ?", (bytes(changed),))
     connection.commit()
     connection.close()
+    saved = tmp_path / "saved.db"
+    status, out, _ = run_command("doctor", str(store), "--repair", str(saved))
+    assert status == 1
+    assert said in out
+    assert "its checksum is wrong" in out
+    with open_store(saved) as opened:
+        trials = list(opened.trials(1))
+    assert len(trials) == (300 if part == "hits" else 0)
+    assert {trial.missing for trial in trials} <= {"its hits were damaged in the store"}
+
+
+def test_the_message_names_the_store_the_campaign_and_the_trial(store):
+    set_trials(store, {17: {"hits": b"\x00\xff"}})
     status, _, err = run_command("export", "1", "-f", "jsonl", "--store", str(store))
     assert status == 2
     assert f"store {store} is damaged: campaign 1, trial 17: its hits cannot be decoded" in err
@@ -115,6 +166,12 @@ def test_the_doctor_says_that_a_store_is_sound(store):
 
 
 def test_a_page_that_cannot_be_read_costs_only_its_trials(store, tmp_path):
+    with open_store(store) as opened:  # more blocks than fit a page
+        trial = opened.trial(1, 0)
+        opened.record(1, [trial._replace(trial=1000 + 100 * n) for n in range(500)])
+    connection = sqlite3.connect(store)
+    connection.execute("PRAGMA journal_mode = DELETE")
+    connection.close()
     number, size = last_page_of_trials(store)
     data = bytearray(store.read_bytes())
     data[(number - 1) * size : (number - 1) * size + 8] = b"\xff" * 8
@@ -126,7 +183,7 @@ def test_a_page_that_cannot_be_read_costs_only_its_trials(store, tmp_path):
     with open_store(str(saved)) as opened:
         left = opened.summary(1)["trials"]
         assert len(opened.faults(1)) == 1
-    assert 0 < left < 300
+    assert 0 < left < 800
     assert f"{left} trials saved" in out
     assert run_command("doctor", str(saved))[0] == 0
 
@@ -134,7 +191,7 @@ def test_a_page_that_cannot_be_read_costs_only_its_trials(store, tmp_path):
 def last_page_of_trials(store):
     """Return the number of the last page with trials, and the size of a page."""
     connection = sqlite3.connect(store)
-    query = "SELECT max(pageno) FROM dbstat WHERE name = 'trials' AND pagetype = 'leaf'"
+    query = "SELECT max(pageno) FROM dbstat WHERE name = 'blocks' AND pagetype = 'leaf'"
     try:
         (number,) = connection.execute(query).fetchone()
     except sqlite3.OperationalError:
@@ -145,11 +202,7 @@ def last_page_of_trials(store):
 
 
 def test_a_repaired_store_has_everything_that_was_sound(store, tmp_path):
-    connection = sqlite3.connect(store)
-    connection.execute("UPDATE trials SET hits = x'00ff' WHERE trial = 3")
-    connection.execute("UPDATE trials SET verdict = 9 WHERE trial = 4")
-    connection.commit()
-    connection.close()
+    set_trials(store, {3: {"hits": b"\x00\xff"}, 4: {"verdict": 9}})
     saved = tmp_path / "saved.db"
     status, out, _ = run_command("doctor", str(store), "--repair", str(saved))
     assert status == 1

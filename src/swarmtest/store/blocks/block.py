@@ -46,7 +46,7 @@ class Column(Generic[T]):
         self._name = name
 
     def __get__(self, block: TrialBlock, owner: type | None = None) -> T:
-        value: T = block._load(self._name)
+        value: T = block._load(block, self._name)
         block.__dict__[self._name] = value
         return value
 
@@ -108,8 +108,12 @@ class TrialBlock:
     odd_hits = Column[tuple[bytes, ...]]()
     """`TrialRecord.hits` of the trials in the state `ODD_HITS`, in order."""
 
-    def __init__(self, size: int, features: int, load: Callable[[str], Any]) -> None:
-        """Create a block of `size` trials; `load` returns a column by its name."""
+    def __init__(self, size: int, features: int, load: Callable[[TrialBlock, str], Any]) -> None:
+        """Create a block of `size` trials; `load` returns a column of a block by its name.
+
+        `load` gets the block, so that it need not refer to it: blocks are large, and a cycle would
+        keep them until the next garbage collection.
+        """
         self.size = size
         self.features = features
         self._load = load
@@ -124,7 +128,7 @@ class TrialBlock:
         columns = plain_columns(rows, features)
         sets, states, odd = hit_sets([row[10] for row in rows])
         columns |= {"hits": invert_hits(sets), "hit_states": states, "odd_hits": odd}
-        return cls(len(rows), features, columns.__getitem__)
+        return cls(len(rows), features, lambda _, name: columns[name])
 
     # Reading.
 
@@ -256,6 +260,17 @@ class TrialBlock:
                 found.append(next(odd) if state == ODD_HITS else None)
         return found
 
+    def without_hits(self) -> TrialBlock:
+        """Return the block as if no trial had hit anything."""
+        hits = invert_hits([()] * self.size)
+        none = np.zeros(self.size, np.uint8)
+        replaced: dict[str, Any] = {"hits": hits, "hit_states": none, "odd_hits": ()}
+        return TrialBlock(
+            self.size,
+            self.features,
+            lambda _, name: replaced[name] if name in replaced else getattr(self, name),
+        )
+
     def take(self, positions: npt.NDArray[Any]) -> TrialBlock:
         """Return the block with only the trials at these positions, which are in order.
 
@@ -283,7 +298,7 @@ class _Selection:
         self._flags = np.zeros(block.size, bool)
         self._flags[positions] = True
 
-    def column(self, name: str) -> Any:
+    def column(self, _: TrialBlock, name: str) -> Any:
         """Return a column by its name."""
         block, positions = self._block, self._positions
         if name == "enabled":
@@ -326,7 +341,7 @@ class _Selection:
         )
 
 
-def _no_column(name: str) -> Any:
+def _no_column(_: TrialBlock, name: str) -> Any:
     raise KeyError(name)
 
 

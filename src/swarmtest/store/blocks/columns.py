@@ -85,7 +85,8 @@ def _configuration_columns(packed: Sequence[bytes], features: int) -> dict[str, 
     kinds[some] = data[starts[some]]
     weighted = (kinds & WEIGHTS).astype(bool)
     heads = 1 + np.where(weighted, 2 * features, width)
-    kinds[(kinds >= _KINDS) | (lengths < heads)] = ODD_KIND
+    unknown = (kinds >= _KINDS) | (weighted & (features == 0))
+    kinds[unknown | (lengths < heads)] = ODD_KIND
     flags = np.zeros((size, width * 8), bool)
     plain = np.flatnonzero((kinds != ODD_KIND) & ~weighted)
     flags[plain] = _unpacked_heads(data, starts[plain] + 1, width)

@@ -85,17 +85,11 @@ class BlockHits:
 
     def sets(self) -> list[Ints]:
         """Return the ids of the targets that each trial hit, in order."""
-        order = np.argsort(self.classes, kind="stable")
-        per_class = np.bincount(self.classes, minlength=len(self.starts) - 1)
-        ends = np.cumsum(per_class)
-        owners = np.repeat(np.arange(len(self.class_counts)), self.class_counts)
-        lengths = per_class[owners]
-        # One entry per trial and target: first by class, then sorted by trial and target.
-        positions = np.repeat(self.positions, lengths)
-        within = np.arange(len(positions)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        places = order[np.repeat((ends - per_class)[owners], lengths) + within]
-        by_trial = np.argsort(positions * np.int64(max(len(self.targets), 1)) + places)
-        ids = self.targets[places[by_trial]]
+        lengths = self.class_counts[self.classes]
+        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        positions = self.positions[np.repeat(self.starts[:-1][self.classes], lengths) + within]
+        # In the order of targets now; a stable sort by trial keeps that order within a trial.
+        ids = np.repeat(self.targets, lengths)[_stable_order(positions, self.size)]
         bounds = np.cumsum(np.bincount(positions, minlength=self.size))
         return np.split(ids, bounds[:-1]) if self.size else []
 
@@ -162,7 +156,7 @@ def _numbered(ids: Ints) -> tuple[Ints, Ints]:
     return np.flatnonzero(seen), (np.cumsum(seen) - 1)[ids]
 
 
-def _stable_order(places: Ints, count: int) -> Ints:
+def _stable_order(places: npt.NDArray[Any], count: int) -> Ints:
     """Return the order that sorts numbers below `count`; 16 bits at a time, which is linear."""
     order = np.argsort((places & 0xFFFF).astype(np.uint16), kind="stable")
     if count > 0x10000:

@@ -1,29 +1,23 @@
-"""Write to PostgreSQL: texts, batches of trials, targets and their files.
+"""Write to PostgreSQL: texts, faults and tests, targets and their files.
 
-Trials are copied into a temporary table (COPY), and the new ones inserted from there.
-
-Writers of the same campaign may run at the same time. They lock rows in the same order (trials,
-blocks, faults, tests, each sorted), so that they cannot deadlock.
+Writers of the same campaign may run at the same time. They lock rows in the same order (the
+campaign, faults, tests, each sorted), so that they cannot deadlock.
 
 PostgreSQL's text holds every character except NUL, which is stored as ``␀0``.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, overload
 
 from swarmtest.core.targets import Source, Target
-from swarmtest.store.interface import TOTALS
 from swarmtest.store.postgres.connection import Connection
-from swarmtest.store.records import FaultRecord, ReductionRecord, TestRecord, TrialRecord
-from swarmtest.store.schema import BLOCK
+from swarmtest.store.records import FaultRecord, ReductionRecord, TestRecord
 from swarmtest.store.sql import (
     ADD_CAMPAIGN_SOURCE,
     ADD_REDUCTION,
     TARGET,
-    TRIAL,
     checked_target,
     compressed,
     storable,
@@ -65,15 +59,10 @@ def decode_text(text: str | None) -> str | None:
     >>> decode_text(encode_text("one\\0two ␀0")) == "one\\0two ␀0"
     True
     """
-    if text is None or is_plain(text):
+    if text is None or _MARK not in text:
         return text
     parts = text.split(2 * _MARK)
     return _MARK.join(part.replace(f"{_MARK}0", "\0") for part in parts)
-
-
-def is_plain(text: str | None) -> bool:
-    """Return whether a stored text is the original text."""
-    return text is None or _MARK not in text
 
 
 def encode_row(row: Iterable[Any]) -> tuple[Any, ...]:
@@ -91,38 +80,17 @@ def with_marks(query: str) -> str:
     return query.replace("?", "%s")
 
 
+def executing(connection: Connection) -> Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]:
+    """Return a function that runs a statement of `swarmtest.store` and returns its rows."""
+
+    def execute(query: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        cursor = connection.execute(with_marks(query), encode_row(values), binary=True)
+        return cursor.fetchall() if cursor.description else []
+
+    return execute
+
+
 # Batches.
-
-_TYPES = {
-    "origin": "text",
-    "fault": "text",
-    "missing": "text",
-    "verdict": "int2",
-    "configuration": "bytea",
-    "propensities": "bytea",
-    "used": "bytea",
-    "hits": "bytea",
-}
-_COPY_TYPES = [_TYPES.get(name, "int8") for name in TrialRecord._fields]
-
-_INCOMING = f"""
-CREATE TEMPORARY TABLE IF NOT EXISTS incoming AS SELECT {TRIAL} FROM trials WITH NO DATA;
-TRUNCATE incoming
-"""
-_MOVE = f"""
-WITH new AS (
-    INSERT INTO trials (campaign, {TRIAL}) SELECT %s, {TRIAL} FROM incoming
-    ON CONFLICT DO NOTHING
-    RETURNING campaign, trial / {BLOCK} AS block, verdict, steps, skipped, cpu_ns, wall_ns
-)
-INSERT INTO blocks (campaign, block, {", ".join(TOTALS)})
-SELECT campaign, block, count(*), count(*) FILTER (WHERE verdict = 0),
-       count(*) FILTER (WHERE verdict = 1), count(*) FILTER (WHERE verdict = 2),
-       sum(steps), sum(skipped), sum(cpu_ns), sum(wall_ns)
-FROM new GROUP BY campaign, block ORDER BY block
-ON CONFLICT (campaign, block) DO UPDATE SET
-    {", ".join(f"{name} = blocks.{name} + excluded.{name}" for name in TOTALS)}
-"""
 
 # Better: a test that can be replayed before none, then the shorter, then the earlier one.
 _BETTER = """(excluded.test IS NULL, excluded.size, excluded.trial)
@@ -140,39 +108,6 @@ ON CONFLICT (campaign, id) DO UPDATE SET
     )
 }
 """
-
-
-def insert_trials(connection: Connection, campaign: int, trials: Sequence[TrialRecord]) -> None:
-    """Insert trials; trials that are stored already stay unchanged."""
-    if not trials:
-        return
-    connection.execute(_INCOMING)
-    with connection.cursor() as cursor:
-        with cursor.copy(f"COPY incoming ({TRIAL}) FROM STDIN (FORMAT BINARY)") as copy:
-            copy.set_types(_COPY_TYPES)
-            for trial in _rows(trials):
-                copy.write_row(trial)
-        cursor.execute(_MOVE, [campaign])
-
-
-def _rows(trials: Sequence[TrialRecord]) -> Iterable[TrialRecord]:
-    """Yield one row per trial number, the first one in `trials`, in the order of the numbers."""
-    by_number = {trial.trial: trial for trial in reversed(trials)}
-    for number in sorted(by_number):
-        trial = by_number[number]
-        if not all(map(_needs_no_encoding, (trial.origin, trial.fault, trial.missing))):
-            trial = trial._replace(
-                origin=encode_text(trial.origin),
-                fault=encode_text(trial.fault),
-                missing=encode_text(trial.missing),
-            )
-        yield trial
-
-
-@functools.lru_cache(maxsize=4096)
-def _needs_no_encoding(text: str | None) -> bool:
-    """Return whether PostgreSQL can hold the text as it is."""
-    return encode_text(text) == text
 
 
 def insert_faults(connection: Connection, campaign: int, faults: Iterable[FaultRecord]) -> None:

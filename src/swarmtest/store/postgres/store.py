@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 from psycopg import errors, sql
-from pyroaring import BitMap
 
 from swarmtest.core.errors import UserError
 from swarmtest.core.errors import version as own_version
@@ -23,14 +22,13 @@ from swarmtest.store.postgres.batch import (
     decode_row,
     encode_row,
     encode_text,
+    executing,
     forget_sources,
     insert_faults,
     insert_reduction,
     insert_sources,
     insert_targets,
     insert_tests,
-    insert_trials,
-    is_plain,
     with_marks,
 )
 from swarmtest.store.postgres.connection import Connection, PostgresServer
@@ -42,7 +40,7 @@ from swarmtest.store.records import (
     TrialRecord,
     WorkerRecord,
 )
-from swarmtest.store.schema import POSTGRES, VERSION, statements
+from swarmtest.store.schema import BLOCKS, POSTGRES, VERSION, statements
 from swarmtest.store.sql import (
     ADD_WORKER,
     CAMPAIGN,
@@ -50,10 +48,14 @@ from swarmtest.store.sql import (
     OF_A_CAMPAIGN,
     TARGET,
     Row,
-    SqlStore,
     campaign_values,
     changed_values,
 )
+from swarmtest.store.sql_blocks import BlockStore
+
+if TYPE_CHECKING:
+    from swarmtest.store.block_tables import BlockRange
+    from swarmtest.store.blocks.codec import PackedBlock
 
 _TABLES = """
 SELECT to_regclass('swarmtest_version') IS NOT NULL, to_regclass('alembic_version') IS NOT NULL,
@@ -99,7 +101,7 @@ def _bring_up_to_date(server: PostgresServer, schema: str, *, must_exist: bool) 
     if version > VERSION:
         raise UserError(why.newer_schema(server.shown, version))
     try:
-        server.again(lambda _: _upgrade(server.another_connection, schema))
+        server.again(lambda _: _upgrade(server, schema))
     except psycopg.Error as error:
         if isinstance(error, errors.InsufficientPrivilege | errors.ReadOnlySqlTransaction):
             said = why.no_right_to_create(server.shown, error, version)
@@ -109,9 +111,9 @@ def _bring_up_to_date(server: PostgresServer, schema: str, *, must_exist: bool) 
         raise UserError(why.explain_error(error, server.shown, server.timeout)) from error
 
 
-def _upgrade(connect: Callable[[], Connection], schema: str) -> None:
+def _upgrade(server: PostgresServer, schema: str) -> None:
     """Create the tables, or bring older ones up to date, in one transaction."""
-    with connect() as connection:
+    with server.another_connection() as connection:
         execute = connection.execute
         execute(_LOCK, [f"swarmtest {schema}"])
         if not execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", [schema]).fetchone():
@@ -121,6 +123,10 @@ def _upgrade(connect: Callable[[], Connection], schema: str) -> None:
             return
         for statement in statements(POSTGRES, version):
             execute(statement)
+        if 0 < version < BLOCKS:
+            from swarmtest.store.conversion import convert_rows
+
+            convert_rows(executing(connection), server.shown, decode_row)
         execute("CREATE TABLE IF NOT EXISTS swarmtest_version (version INTEGER NOT NULL)")
         execute("DELETE FROM swarmtest_version")
         execute("INSERT INTO swarmtest_version VALUES (%s)", [VERSION])
@@ -134,7 +140,7 @@ def _upgrade(connect: Callable[[], Connection], schema: str) -> None:
         )
 
 
-class PostgresStore(SqlStore):
+class PostgresStore(BlockStore):
     """Campaigns in a PostgreSQL schema; see `swarmtest.store.interface.Store` for the contract."""
 
     def __init__(
@@ -197,30 +203,55 @@ class PostgresStore(SqlStore):
         tests: Sequence[TestRecord] = (),
     ) -> None:
         """Store a batch in one transaction."""
+        self.record_blocks(campaign, (), trials, faults, tests)
+
+    def record_blocks(
+        self,
+        campaign: int,
+        blocks: Sequence[PackedBlock],
+        trials: Sequence[TrialRecord] = (),
+        faults: Sequence[FaultRecord] = (),
+        tests: Sequence[TestRecord] = (),
+    ) -> None:
+        """Store a batch in one transaction, in which workers have packed trials into blocks."""
+        from swarmtest.store.block_tables import add_packed, add_trials
+
+        layout = self._layout(campaign)
 
         def insert(connection: Connection) -> None:
-            self._hold(connection, campaign)
-            insert_trials(connection, campaign, trials)
+            self._hold_blocks(connection, campaign)
+            execute = executing(connection)
+            for packed in blocks:
+                add_packed(execute, campaign, layout, packed)
+            add_trials(execute, campaign, layout, trials)
             insert_faults(connection, campaign, faults)
             insert_tests(connection, campaign, tests)
 
         self._server.write(insert)
 
+    def merge_blocks(self, campaign: int) -> None:
+        """Merge small blocks of trials, which many small batches leave behind."""
+        from swarmtest.store.block_tables import merge
+
+        layout = self._layout(campaign)
+        for run in self._small_runs(campaign):
+
+            def merge_run(connection: Connection, run: Sequence[BlockRange] = run) -> None:
+                self._hold_blocks(connection, campaign)
+                merge(executing(connection), campaign, layout, run)
+
+            self._server.write(merge_run)
+
     def add_hits(self, campaign: int, hits: Mapping[int, Iterable[int]]) -> None:
         """Add targets, by id, to the hits of trials: those found later, such as killed mutants."""
-        added = {trial: BitMap(hits[trial]) for trial in sorted(hits)}
-        where = "campaign = %s AND trial = %s"
+        from swarmtest.store.block_tables import add_hits
+
+        layout = self._layout(campaign)
+        added = {trial: list(ids) for trial, ids in hits.items()}  # `add` may run several times
 
         def add(connection: Connection) -> None:
-            self._hold(connection, campaign)
-            for trial, ids in added.items():
-                query = f"SELECT hits FROM trials WHERE {where} FOR UPDATE"
-                row = connection.execute(query, (campaign, trial)).fetchone()
-                if row is None:
-                    raise UserError(self._no_trial(campaign, trial))
-                stored = BitMap.deserialize(row[0]) if row[0] else BitMap()
-                update = f"UPDATE trials SET hits = %s WHERE {where}"
-                connection.execute(update, ((stored | ids).serialize(), campaign, trial))
+            self._hold_blocks(connection, campaign)
+            add_hits(executing(connection), campaign, layout, added, self._refuse_trial)
 
         self._server.write(add)
 
@@ -277,6 +308,19 @@ class PostgresStore(SqlStore):
         if not connection.execute(lock, [campaign]).fetchone():
             self._refuse(campaign)
 
+    def _hold_blocks(self, connection: Connection, campaign: int) -> None:
+        """Keep others from writing trials of a campaign until the end of the transaction.
+
+        Blocks must not overlap, so writers of the same campaign take turns.
+        """
+        lock = "SELECT 1 FROM campaigns WHERE id = %s FOR NO KEY UPDATE"
+        if not connection.execute(lock, [campaign]).fetchone():
+            self._refuse(campaign)
+
+    def integrity(self) -> list[str]:
+        """Return what was damaged before the store was converted, a line for each."""
+        return self._lost_in_conversion()
+
     def _rows(self, query: str, *values: Any) -> list[Row]:
         return self._server.rows(with_marks(query), *values)
 
@@ -285,9 +329,3 @@ class PostgresStore(SqlStore):
 
     def _decoded(self, row: Row) -> Row:
         return decode_row(row)
-
-    def _trial(self, row: Row) -> TrialRecord:
-        trial = TrialRecord._make(row)
-        if all(map(is_plain, (trial.origin, trial.fault, trial.missing))):
-            return trial
-        return TrialRecord._make(decode_row(row))

@@ -12,7 +12,7 @@ import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,7 +21,8 @@ from urllib.parse import quote
 from swarmtest.core.errors import UserError
 from swarmtest.core.errors import version as own_version
 from swarmtest.core.private_files import keep_private
-from swarmtest.store.schema import SQLITE, VERSION, statements
+from swarmtest.store.schema import BLOCKS, SQLITE, VERSION, statements
+from swarmtest.store.sql import storable
 
 T = TypeVar("T")
 _APPLICATION_ID = 0x5357524D
@@ -48,7 +49,7 @@ class SqliteFile:
         """Return all rows of a query.
 
         >>> file = SqliteFile(":memory:")
-        >>> file.rows("SELECT count(*) FROM trials")
+        >>> file.rows("SELECT count(*) FROM blocks")
         [(0,)]
         >>> file.close()
         """
@@ -98,6 +99,24 @@ class SqliteFile:
         """Close the file."""
         with translated(self._path, self._timeout):
             self._connection.close()
+
+
+def executing(
+    connection: sqlite3.Connection,
+) -> Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]:
+    """Return a function that runs a statement and returns its rows."""
+
+    def execute(query: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        return connection.execute(query, list(map(_bindable, values))).fetchall()
+
+    return execute
+
+
+def _bindable(value: Any) -> Any:
+    """Return a value as SQLite can hold it; sums may have more than 63 bits."""
+    if isinstance(value, str):
+        return storable(value)
+    return float(value) if isinstance(value, int) and abs(value) >= 2**63 else value
 
 
 def connect(path: str, *, read_only: bool, timeout: float) -> sqlite3.Connection:
@@ -211,14 +230,14 @@ def _adopt(connection: sqlite3.Connection, path: str, read_only: bool, timeout: 
         ):  # fmt: skip
             _retry_while_locked(functools.partial(connection.execute, f"PRAGMA {pragma}"), timeout)
     if _version(connection) < VERSION:
-        _retry_while_locked(lambda: _upgrade(connection), timeout)
+        _retry_while_locked(lambda: _upgrade(connection, path), timeout)
 
 
 def _version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _upgrade(connection: sqlite3.Connection) -> None:
+def _upgrade(connection: sqlite3.Connection, path: str) -> None:
     """Create the tables, or bring older ones up to date; several processes may do so at once."""
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -226,10 +245,16 @@ def _upgrade(connection: sqlite3.Connection) -> None:
         version = _version(connection)
         for statement in statements(SQLITE, version):
             connection.execute(statement)
+        if 0 < version < BLOCKS:
+            from swarmtest.store.conversion import convert_rows
+
+            convert_rows(executing(connection), path)
         if version == 0:
             _sign(connection)
         connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.execute("COMMIT")
+        if 0 < version < BLOCKS:
+            connection.executescript("PRAGMA incremental_vacuum")  # the rows are gone
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")

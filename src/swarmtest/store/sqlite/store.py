@@ -4,8 +4,8 @@ Two processes may write at once: every write is a `BEGIN IMMEDIATE` transaction,
 WAL mode, so readers never wait. Do not use a store in a process that was forked after it was
 opened.
 
-`SqliteStore` is at the end; before it are its statements for totals, and for targets and their
-files. Those for batches are in `batch`.
+`SqliteStore` is at the end; before it are its statements for targets and their files. Those for
+faults and tests are in `batch`, those for blocks of trials in `swarmtest.store.block_tables`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from os import fspath
 from pathlib import Path
-from typing import Any
-
-from pyroaring import BitMap
+from typing import TYPE_CHECKING, Any
 
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Source, Target
@@ -28,7 +26,6 @@ from swarmtest.store.records import (
     TrialRecord,
     WorkerRecord,
 )
-from swarmtest.store.schema import BLOCK, BLOCK_TOTALS
 from swarmtest.store.sql import (
     ADD_CAMPAIGN_SOURCE,
     ADD_WORKER,
@@ -37,25 +34,18 @@ from swarmtest.store.sql import (
     OF_A_CAMPAIGN,
     TARGET,
     Row,
-    SqlStore,
     campaign_values,
     changed_values,
     checked_target,
     compressed,
     storable,
 )
-from swarmtest.store.sqlite.batch import (
-    insert_faults,
-    insert_reduction,
-    insert_tests,
-    insert_trials,
-)
-from swarmtest.store.sqlite.file import SqliteFile
+from swarmtest.store.sql_blocks import BlockStore
+from swarmtest.store.sqlite.batch import insert_faults, insert_reduction, insert_tests
+from swarmtest.store.sqlite.file import SqliteFile, executing
 
-_COUNT_SOME_BLOCKS = (
-    f"INSERT OR REPLACE INTO blocks {BLOCK_TOTALS} "
-    f"WHERE campaign = ? AND trial BETWEEN ? AND ? GROUP BY trial / {BLOCK}"
-)
+if TYPE_CHECKING:
+    from swarmtest.store.blocks.codec import PackedBlock
 
 _INSERT = f"INSERT OR IGNORE INTO targets ({TARGET}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _FIND = "SELECT id FROM targets WHERE kind = ? AND name = ? AND source = ?"
@@ -69,20 +59,6 @@ _PROBLEMS = 20
 """How many problems of a damaged file are listed."""
 _IDS_PER_QUERY = 900
 """Older versions of SQLite take at most 999 parameters."""
-
-
-def _count_blocks(
-    connection: sqlite3.Connection, campaign: int, trials: Sequence[TrialRecord]
-) -> None:
-    """Update the totals of the blocks that contain these trials.
-
-    The blocks are counted again from the stored trials, so that a trial that was recorded twice
-    counts once.
-    """
-    starts = [block * BLOCK for block in sorted({trial.trial // BLOCK for trial in trials})]
-    connection.executemany(
-        _COUNT_SOME_BLOCKS, [(campaign, start, start + BLOCK - 1) for start in starts]
-    )
 
 
 def _insert_targets(connection: sqlite3.Connection, targets: Sequence[Target]) -> list[int]:
@@ -115,7 +91,7 @@ def _insert_sources(
         connection.execute(ADD_CAMPAIGN_SOURCE, (campaign, source.id, storable(source.place)))
 
 
-class SqliteStore(SqlStore):
+class SqliteStore(BlockStore):
     """Campaigns in an SQLite file; see `swarmtest.store.interface.Store` for the contract.
 
     >>> store = SqliteStore(":memory:")
@@ -171,27 +147,45 @@ class SqliteStore(SqlStore):
         tests: Sequence[TestRecord] = (),
     ) -> None:
         """Store a batch in one transaction."""
+        self.record_blocks(campaign, (), trials, faults, tests)
+
+    def record_blocks(
+        self,
+        campaign: int,
+        blocks: Sequence[PackedBlock],
+        trials: Sequence[TrialRecord] = (),
+        faults: Sequence[FaultRecord] = (),
+        tests: Sequence[TestRecord] = (),
+    ) -> None:
+        """Store a batch in one transaction, in which workers have packed trials into blocks."""
+        from swarmtest.store.block_tables import add_packed, add_trials
+
+        layout = self._layout(campaign)
         with self._file.transaction() as connection:
             self._must_have(campaign)
-            insert_trials(connection, campaign, trials)
-            _count_blocks(connection, campaign, trials)
+            execute = executing(connection)
+            for packed in blocks:
+                add_packed(execute, campaign, layout, packed)
+            add_trials(execute, campaign, layout, trials)
             insert_faults(connection, campaign, faults)
             insert_tests(connection, campaign, tests)
 
+    def merge_blocks(self, campaign: int) -> None:
+        """Merge small blocks of trials, which many small batches leave behind."""
+        from swarmtest.store.block_tables import merge
+
+        for run in self._small_runs(campaign):
+            with self._file.transaction() as connection:
+                merge(executing(connection), campaign, self._layout(campaign), run)
+
     def add_hits(self, campaign: int, hits: Mapping[int, Iterable[int]]) -> None:
         """Add targets, by id, to the hits of trials: those found later, such as killed mutants."""
+        from swarmtest.store.block_tables import add_hits
+
+        layout = self._layout(campaign)
         with self._file.transaction() as connection:
             self._must_have(campaign)
-            where = "campaign = ? AND trial = ?"
-            for trial, ids in hits.items():
-                query = f"SELECT hits FROM trials WHERE {where}"
-                row = connection.execute(query, (campaign, trial)).fetchone()
-                if row is None:
-                    raise UserError(self._no_trial(campaign, trial))
-                stored = BitMap.deserialize(row[0]) if row[0] else BitMap()
-                packed = (stored | BitMap(ids)).serialize()
-                update = f"UPDATE trials SET hits = ? WHERE {where}"
-                connection.execute(update, (packed, campaign, trial))
+            add_hits(executing(connection), campaign, layout, hits, self._refuse_trial)
 
     def note_worker(self, campaign: int, worker: WorkerRecord) -> None:
         """Store the latest report of a worker in place of its previous one."""
@@ -237,7 +231,8 @@ class SqliteStore(SqlStore):
             rows = self._rows(f"PRAGMA integrity_check({_PROBLEMS})")
         except UserError as error:
             return [str(error)]
-        return [" ".join(str(line).split()) for (line,) in rows if line != "ok"]
+        found = [" ".join(str(line).split()) for (line,) in rows if line != "ok"]
+        return [*found, *self._lost_in_conversion()]
 
     def close(self) -> None:
         """Close the file; the store cannot be used afterwards."""
