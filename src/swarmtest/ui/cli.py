@@ -10,6 +10,8 @@ import errno
 import importlib
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -159,6 +161,27 @@ _LOADING = frozenset(COMMANDS) - {"init", "list", "show", "strategies", "cc", "c
 """Commands that may import the user's modules."""
 
 
+_ANALYSING = frozenset({"faults", "roles", "triage", "growth", "compare", "report", "dashboard"})
+"""Commands that analyse campaigns, and run no tests themselves."""
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Let numpy, if it is imported now, do linear algebra in one thread.
+
+    Our matrices are small: several threads would spend five times as much CPU time waiting for each
+    other. The environment is restored, because a dashboard starts campaigns.
+    """
+    name = "OPENBLAS_NUM_THREADS"
+    is_set = name in os.environ
+    os.environ.setdefault(name, "1")
+    try:
+        yield
+    finally:
+        if not is_set:
+            del os.environ[name]
+
+
 class CommandGroup(click.Group):
     """A click group that imports a command's module only to run it or to show its help."""
 
@@ -171,7 +194,8 @@ class CommandGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module, _, name = COMMANDS[cmd_name].reference.partition(":")
-        command: click.Command = getattr(importlib.import_module(module), name)
+        with _one_thread() if cmd_name in _ANALYSING else nullcontext():
+            command: click.Command = getattr(importlib.import_module(module), name)
         return command
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -95,12 +95,28 @@ def fault_configurations(
     if not faults:
         return {}  # coverage that another tool measured has no space
     space = Space.from_json(store.campaign(campaign).space)
+    packed = _configurations(store, campaign, {fault.trial for fault in faults})
     return {
-        fault.id: configuration_text(
-            Configuration.from_bytes(space, store.trial(campaign, fault.trial).configuration)
-        )
+        fault.id: configuration_text(Configuration.from_bytes(space, packed[fault.trial]))
         for fault in faults
     }
+
+
+def _configurations(store: Store, campaign: int, trials: set[int]) -> dict[int, bytes]:
+    """Return the configurations of some trials, without reading what they hit."""
+    import numpy as np  # here, because `list` needs no numpy
+
+    found: dict[int, bytes] = {}
+    block = None
+    for trial in sorted(trials):
+        if block is None or block.last < trial:
+            block = next(store.blocks(campaign, after=trial - 1, hits=False), None)
+        at = 0 if block is None else int(block.numbers.searchsorted(trial))
+        if block is None or at == len(block) or block.numbers[at] != trial:
+            found[trial] = store.trial(campaign, trial).configuration  # says that it is missing
+        else:
+            (found[trial],) = block.take(np.array([at])).configurations()
+    return found
 
 
 def configuration_text(configuration: Configuration) -> str:
