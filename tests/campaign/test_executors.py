@@ -263,7 +263,9 @@ def test_a_batch_that_ran_twice_counts_once_and_its_faults_only_with_a_row():
     news: Any = ([("key",)], [], b"", [])
     copy = BatchMessage([row(7, "abc")], [b"set"], [(0,)], news, [fault], [(7, "test")])
     answer = {"host": "tcp://ant:1/5-1", "last_message": 1}
-    assert definitions.accept(answer, [copy], with_rows=False) == [([], [], [], news, [], [], ())]
+    assert definitions.accept(answer, [copy], with_rows=False) == [
+        ([], [], [], news, [], [], (), None)
+    ]
     later = BatchMessage([row(9, "abc")], [], [()], ([], [], b"", []), [], [])
     (told,) = definitions.accept(answer | {"last_message": 2}, [later], with_rows=True)
     assert (told.rows, told.faults) == ([row(9, "abc")], [fault])

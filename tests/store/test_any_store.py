@@ -18,6 +18,8 @@ from swarmtest.core.errors import UserError
 from swarmtest.core.result import Verdict
 from swarmtest.core.targets import Source, Target, pack_hits, unpack_hits
 from swarmtest.store import open_store
+from swarmtest.store.blocks import TrialBlock
+from swarmtest.store.blocks.codec import BlockLayout, pack_block
 from swarmtest.store.interface import Store
 from swarmtest.store.records import (
     FaultRecord,
@@ -138,6 +140,59 @@ def test_a_batch_that_arrives_twice_counts_once(store: Store) -> None:
     store.record(number, [t._replace(steps=999) for t in trials(50, 150)])
     assert store.summary(number)["trials"] == 150
     assert [t.steps for t in store.trials(number)][:100] == [t.steps for t in trials(0, 100)]
+
+
+def test_trials_that_come_in_any_order_and_in_parts_are_read_in_order(store: Store) -> None:
+    number = store.add_campaign(CAMPAIGN)
+    dice = random.Random(3)
+    records = [trial(n, hits=pack_hits([n % 7, n])) for n in range(900)]
+    batches = [records[n : n + 30] for n in range(0, 900, 15)]  # each trial in two of them
+    dice.shuffle(batches)
+    for batch in batches:
+        store.record(number, dice.sample(batch, len(batch)))
+    assert list(store.trials(number)) == records
+    assert store.summary(number)["trials"] == 900
+    firsts = [first for first, *_ in store.block_ranges(number)]
+    assert firsts == sorted(firsts)
+
+
+def test_small_batches_are_merged_into_few_blocks(store: Store) -> None:
+    number = store.add_campaign(CAMPAIGN)
+    records = [
+        trial(n, verdict=n % 2, fault="f" if n % 2 else None, hits=pack_hits([n % 7]))
+        for n in range(600)
+    ]
+    for start in range(0, 600, 5):
+        store.record(number, records[start : start + 5], [fault("f", 1)])
+    before = (store.summary(number), store.faults(number), store.progress(number))
+    assert len(store.block_ranges(number)) == 120
+    store.merge_blocks(number)
+    assert store.block_ranges(number) == [(0, 599, 600)]
+    assert list(store.trials(number)) == records
+    assert (store.summary(number), store.faults(number), store.progress(number)) == before
+    assert store.hit_summary(number).counts.tolist() == [86, 86, 86, 86, 86, 85, 85]
+    assert [t.trial for t in store.trials(number, fault="f", after=590)] == [
+        591,
+        593,
+        595,
+        597,
+        599,
+    ]
+
+
+def test_a_block_that_a_worker_packed_counts_once(store: Store) -> None:
+    number = store.add_campaign(CAMPAIGN)
+    records = [trial(n, hits=pack_hits([n % 7])) for n in range(300)]
+    layout = BlockLayout(2, CAMPAIGN.seed)
+    first, second = (
+        pack_block(TrialBlock.from_records(part, 2), layout)
+        for part in (records[:200], records[100:])
+    )
+    store.record(number, records[50:60])
+    for packed in (first, second, first):
+        store.record_blocks(number, [packed])
+    assert list(store.trials(number)) == records
+    assert store.hit_summary(number).counts.sum() == 300
 
 
 def test_a_fault_keeps_its_first_trial_and_its_shortest_test(store: Store) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from typing import Any
 
@@ -26,6 +27,7 @@ from swarmtest.store.blocks.codec import (
     unpack_hits_of_block,
     unpack_whole,
 )
+from swarmtest.store.blocks.joining import join_blocks
 from swarmtest.store.records import TrialRecord, pack_counts, pack_floats, unpack_counts
 
 SPACE = Space([*(Feature(f"f{i}") for i in range(11)), Choice("level", ("-O0", "-O2"))])
@@ -187,6 +189,27 @@ def test_some_trials_of_a_block_are_a_block(
     positions = np.flatnonzero(flags[: len(records)])
     whole = list(block.records())
     assert list(block.take(positions).records()) == [whole[i] for i in positions]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    records=st.lists(any_record, min_size=1, max_size=9, unique_by=lambda each: each.trial),
+    features=st.integers(0, 12),
+    cuts=st.sets(st.integers(1, 8)),
+)
+def test_blocks_can_be_joined(records: list[TrialRecord], features: int, cuts: set[int]) -> None:
+    ordered = sorted(records, key=lambda each: each.trial)
+    bounds = [0, *sorted(cut for cut in cuts if cut < len(records)), len(records)]
+    parts = [
+        TrialBlock.from_records(ordered[start:end], features)
+        for start, end in itertools.pairwise(bounds)
+    ]
+    joined = join_blocks(parts)
+    assert list(joined.records()) == ordered
+    whole = TrialBlock.from_records(ordered, features).hits
+    assert joined.hits.counts.tolist() == whole.counts.tolist()
+    assert len(joined.hits.starts) == len(whole.starts)
+    assert list(packed_and_unpacked(joined, 7).records()) == ordered
 
 
 def test_columns_say_what_the_trials_say() -> None:

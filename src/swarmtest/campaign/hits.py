@@ -24,11 +24,16 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from swarmtest.campaign.executors.block_batch import SentBlock
     from swarmtest.coverage.watch import Coverage
+    from swarmtest.store.blocks.codec import PackedBlock
     from swarmtest.store.interface import Store
 
 _REMEMBERED = 20_000
 """Distinct sets that either side caches before it empties its cache."""
+
+_REMEMBERED_BLOCKS = 64
+"""Sets of targets of whole blocks that the receiver caches: most blocks reach the same targets."""
 
 News = tuple[list[tuple[Any, ...]], list[tuple[str, str, str]], bytes, list[str]]
 """What a process has not sent before: targets (key and fields), files (path, text and place), the
@@ -43,7 +48,8 @@ class HitSender:
         self._events = Catalogue()
         self._catalogues: list[Catalogue] = []
         self._keys: dict[int, array.array[int]] = {}
-        self._named: dict[tuple[str, ...], bytes] = {}
+        self._named: dict[tuple[str, ...], Hits] = {}
+        self._places: dict[int, int] = {}
         self._sent_sources: set[str] = set()
         self._sent_notes = 0
         self._sent_targets: dict[int, int] = {}  # how many of each catalogue, by its id
@@ -58,11 +64,31 @@ class HitSender:
 
     def keys_of_names(self, names: tuple[str, ...]) -> bytes:
         """Return the keys of targets that a subject names ("kind:name")."""
-        keys = self._named.get(names)
-        if keys is None:
+        return self.keys(self.named(names))
+
+    def named(self, names: tuple[str, ...]) -> Hits:
+        """Return the hits that a subject names ("kind:name")."""
+        hits = self._named.get(names)
+        if hits is None:
             numbers = [self._events.number(Target.parse(name)) for name in names]
-            keys = self._named[names] = self.keys(Hits.of(self._events, numbers))
-        return keys
+            hits = self._named[names] = Hits.of(self._events, numbers)
+        return hits
+
+    def number_of(self, catalogue: Catalogue) -> int:
+        """Return the place of a catalogue in `key_arrays`."""
+        place = self._places.get(id(catalogue))
+        if place is None:
+            self._key_array(catalogue)
+            place = self._places[id(catalogue)]
+        return place
+
+    def key_arrays(self) -> list[array.array[int]]:
+        """Return the keys of all targets of each catalogue, by number."""
+        return [self._key_array(catalogue) for catalogue in self._catalogues]
+
+    def keys_of_set(self, place: int, numbers: bytes) -> bytes:
+        """Return the keys of a set, given the place of its catalogue."""
+        return self.keys(Hits(self._catalogues[place], numbers))
 
     def _translate(self, hits: Hits) -> bytes:
         keys = self._key_array(hits.catalogue)
@@ -77,6 +103,7 @@ class HitSender:
         keys = self._keys.get(id(catalogue))
         if keys is None:
             keys = self._keys[id(catalogue)] = array.array("Q")
+            self._places[id(catalogue)] = len(self._catalogues)
             self._catalogues.append(catalogue)  # also keeps it alive: its id must stay unique
         if len(keys) < len(catalogue.targets):
             keys.extend([target.key for target in catalogue.targets[len(keys) :]])
@@ -122,6 +149,7 @@ class HitReceiver:
         self._sorted_keys: NDArray[np.uint64]
         self._sorted_ids: NDArray[np.uint32]
         self._sets: dict[bytes, BitMap] = {}
+        self._blocks: dict[bytes, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
         self.targets: dict[int, Target] = {}
         """Targets by the store's ids, as far as they were needed."""
         self.hit = BitMap()
@@ -202,6 +230,44 @@ class HitReceiver:
                 self._sets.clear()
             ids = self._sets[keys] = BitMap(numbers)
         return ids
+
+    def packed_block(self, sent: SentBlock) -> PackedBlock:
+        """Return a worker's block with the store's ids of targets, and add them to `hit`."""
+        import numpy as np
+
+        from swarmtest.store.blocks.codec import (
+            BlockTotals,
+            FaultTotal,
+            PackedBlock,
+            pack_class_targets,
+        )
+
+        targets = b""
+        if sent.keys:
+            ids, order = self._ids_of_block(sent.keys)
+            targets = pack_class_targets(
+                ids,
+                np.frombuffer(sent.classes, "<i4")[order],
+                np.frombuffer(sent.counts, "<i8"),
+                np.frombuffer(sent.first_trials, "<i8"),
+            )
+        totals, faults = BlockTotals._make(sent.totals), list(map(FaultTotal._make, sent.faults))
+        return PackedBlock(totals, faults, sent.features, sent.columns, targets, sent.hits)
+
+    def _ids_of_block(self, keys: bytes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the ids of keys in order, and the order in which the keys give them."""
+        found = self._blocks.get(keys)
+        if found is None:
+            import numpy as np
+
+            places = np.searchsorted(self._sorted_keys, np.frombuffer(keys, "<u8"))
+            ids = self._sorted_ids[places].astype(np.int64)
+            order = np.argsort(ids)
+            self.hit |= BitMap(ids.astype(np.uint32))
+            if len(self._blocks) >= _REMEMBERED_BLOCKS:
+                self._blocks.clear()
+            found = self._blocks[keys] = ids[order], order
+        return found
 
     def pack(self, sets: Sequence[bytes]) -> list[bytes]:
         """Return the sets as the store keeps them, and add them to `hit`."""

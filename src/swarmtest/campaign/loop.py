@@ -25,7 +25,7 @@ from swarmtest.strategies.strategy import LearningStrategy
 
 _PASSED_OVER = 10_000
 """The loop gives up after this many trials in a row whose configurations are retired."""
-_FLUSH_SECONDS = 0.5
+_FLUSH_SECONDS = 0.25
 _SHOW_SECONDS = 0.1
 _NOTE_SECONDS = 2.0
 
@@ -119,6 +119,7 @@ class CampaignLoop:
                     self._collect(0.05)
         finally:
             self._recorder.flush()
+            self._recorder.tidy()
         alive = [worker for worker in self._executor.workers() if worker.state != "lost"]
         self._recorder.note_workers(worker._replace(state="done") for worker in alive)
 

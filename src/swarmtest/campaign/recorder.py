@@ -1,7 +1,8 @@
 """Recording: from the rows that workers send to what the store keeps.
 
-A row is a `TrialRecord`. `Recorder` adds the hits to it, keeps the running totals and writes
-batches.
+Workers pack their results into blocks, into which a recorder looks only if it has to: it translates
+the ids of targets, adds up totals and writes. From small batches and for strategies that learn, it
+gets rows, to which it adds the hits.
 
 `Retirement` finds configurations that give only invalid tests, so that they are not run any more
 and are reported. A trial keeps its number, its configuration and its seed whatever happens to
@@ -22,7 +23,6 @@ from swarmtest.campaign.hits import HitReceiver
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.result import Fault, Result, Verdict
 from swarmtest.core.space import Space
-from swarmtest.core.targets import unpack_hits
 from swarmtest.store.interface import Store
 from swarmtest.store.records import (
     FaultRecord,
@@ -35,6 +35,8 @@ from swarmtest.store.records import (
 
 if TYPE_CHECKING:
     from swarmtest.campaign.executors.worker import BatchMessage
+    from swarmtest.store.blocks import FeatureSummary, TrialBlock
+    from swarmtest.store.blocks.codec import PackedBlock
 
 PATIENCE = 8
 """A configuration is retired after this many invalid tests and no valid one. One whose tests are
@@ -43,6 +45,8 @@ HOPELESS = 100
 """A campaign ends after this many invalid tests and no valid one."""
 _SHOWN = 3
 _BATCH_ROWS = 1000
+_SMALL_WRITES = 100
+"""After so many writes of few trials, the store is asked to merge them."""
 _INVALID = int(Verdict.INVALID)  # comparing with an enum member takes longer
 
 
@@ -65,6 +69,9 @@ class Recorder:
         self._campaign = campaign
         self._space = space
         self._rows: list[TrialRecord] = []
+        self._blocks: list[PackedBlock] = []
+        self._waiting = 0
+        self._small_writes = 0
         self._tests: list[TestRecord] = []
         self._changed: set[str] = set()
         self._receiver = HitReceiver(store, campaign, wanted)
@@ -89,17 +96,13 @@ class Recorder:
         self.progress.cpu_seconds = summary["cpu_ns"] / 1e9
         self.faults = {fault.id: fault for fault in self._store.faults(self._campaign)}
         self.progress.faults = len(self.faults)
-        hits: set[int] = set()
-        for trial in self._store.trials(self._campaign):
-            self.retirement.watch([trial])
-            if self._never_used:
-                self._watch_use(trial)
-            if trial.hits:
-                hits.update(unpack_hits(trial.hits))
+        self.retirement.load(self._store, self._campaign, summary)
+        self._watch_features(self._store.feature_summary(self._campaign))
+        hit = self._store.hit_summary(self._campaign).targets.tolist()
         record = self._store.campaign(self._campaign)
         self._killed.update(record.killed)
-        self._receiver.load(hits, record.outside)
-        self.progress.targets = len(hits)
+        self._receiver.load(hit, record.outside)
+        self.progress.targets = len(hit)
 
     def add(self, message: BatchMessage) -> list[str]:
         """Add a worker's batch and return the ids of the faults that are new."""
@@ -114,11 +117,29 @@ class Recorder:
             rows = self._with_hits(message)
         self._rows += rows
         self._latest = rows
+        block = None
+        if message.block is not None:
+            block = self._add_block(message.block)
         new_targets = len(self._receiver.hit) > hit_before
-        self._count(rows, anything_new=new_targets or len(self.faults) > faults_before)
-        if len(self._rows) >= _BATCH_ROWS:
+        anything_new = new_targets or len(self.faults) > faults_before
+        if block is not None:
+            self._count_block(block, anything_new=anything_new)
+        if rows or block is None:
+            self._count(rows, anything_new=anything_new)
+        self._waiting += len(rows) if block is None else block.totals.trials
+        if self._waiting >= _BATCH_ROWS:
             self.flush()
         return list(self.faults)[faults_before:]
+
+    def _add_block(self, sent: tuple[Any, ...]) -> PackedBlock:
+        """Keep a worker's block for the store."""
+        from swarmtest.campaign.executors.block_batch import SentBlock
+
+        block = self._receiver.packed_block(SentBlock._make(sent))
+        self._blocks.append(block)
+        for fault in block.faults:
+            self._note_first_trial(fault.fault, fault.first_trial)
+        return block
 
     @property
     def notes(self) -> list[str]:
@@ -128,15 +149,29 @@ class Recorder:
 
     def flush(self) -> None:
         """Write everything that is waiting to the store, in one transaction."""
-        if self._rows:
+        if self._rows or self._blocks:
             changed = [self.faults[fault] for fault in self._changed]
-            self._store.record(self._campaign, self._rows, changed, self._tests)
-            self._rows, self._tests, self._changed = [], [], set()
+            batch = (self._rows, changed, self._tests)
+            if self._blocks:
+                self._store.record_blocks(self._campaign, self._blocks, *batch)
+            else:
+                self._store.record(self._campaign, *batch)
+            self._small_writes += self._waiting < _BATCH_ROWS
+            self._rows, self._blocks, self._tests, self._changed = [], [], [], set()
+            self._waiting = 0
+            if self._small_writes >= _SMALL_WRITES:
+                self.tidy()
         if self._new_kills:
             options = self._store.campaign(self._campaign).options
             killed = {"killed": sorted(self._killed)}
             self._store.update_campaign(self._campaign, options=options | killed)
             self._new_kills = False
+
+    def tidy(self) -> None:
+        """Let the store merge what many small batches left behind."""
+        if self._small_writes:
+            self._store.merge_blocks(self._campaign)
+            self._small_writes = 0
 
     def keep_times(self, **changes: Any) -> None:
         """Store how long the campaign has taken, so that `resume` continues from there."""
@@ -198,9 +233,12 @@ class Recorder:
             self.faults[new.id] = new
             self._changed.add(new.id)
         for trial, fault in [(row.trial, row.fault) for row in rows if row.fault is not None]:
-            if trial < self.faults[fault].first_trial:
-                self.faults[fault] = self.faults[fault]._replace(first_trial=trial)
-                self._changed.add(fault)
+            self._note_first_trial(fault, trial)
+
+    def _note_first_trial(self, fault: str, trial: int) -> None:
+        if trial < self.faults[fault].first_trial:
+            self.faults[fault] = self.faults[fault]._replace(first_trial=trial)
+            self._changed.add(fault)
 
     def _with_hits(self, message: BatchMessage) -> list[TrialRecord]:
         """Return the rows of a message with their hits packed for the store."""
@@ -231,11 +269,44 @@ class Recorder:
             for row in rows:
                 self._watch_use(row)
 
+    def _count_block(self, block: PackedBlock, anything_new: bool) -> None:
+        progress, totals = self.progress, block.totals
+        progress.tests += totals.trials
+        progress.since_new = 0 if anything_new else progress.since_new + totals.trials
+        progress.faults = len(self.faults)
+        progress.targets = len(self._receiver.hit)
+        progress.cpu_seconds += totals.cpu_ns / 1e9
+        progress.steps += totals.steps
+        progress.failed += totals.failed
+        progress.invalid += totals.invalid
+        self._watch_block(block)
+        if self._never_used:
+            from swarmtest.store.blocks.codec import unpack_features
+
+            self._watch_features(unpack_features(block.features))
+
+    def _watch_block(self, block: PackedBlock) -> None:
+        """Let `retirement` watch a block; it looks into blocks only once tests were invalid."""
+        if not block.totals.invalid and not self.retirement.any_invalid:
+            self.retirement.count_valid(block.totals.trials)
+            return
+        from swarmtest.store.blocks.codec import BlockLayout, unpack_block
+
+        layout = BlockLayout(len(self._space.features), 0)  # without seeds, which nobody reads here
+        self.retirement.watch(list(watched_rows(unpack_block(block.columns, layout))))
+
+    def _watch_features(self, features: FeatureSummary) -> None:
+        """Note which features have appeared in tests, and which could have."""
+        for i in list(self._never_used):
+            self._offered[i] += int(features.offered[i])
+            if features.used[i]:
+                self._never_used.discard(i)
+
     def _has_valid_test(self, configuration: bytes) -> bool:
         self.flush()
         return any(
-            trial.configuration == configuration and trial.verdict != Verdict.INVALID
-            for trial in self._store.trials(self._campaign)
+            configuration in _valid_configurations(block)
+            for block in self._store.blocks(self._campaign, hits=False)
         )
 
     def _watch_use(self, row: TrialRecord) -> None:
@@ -254,6 +325,19 @@ def _preference(fault: FaultRecord) -> tuple[bool, int, int]:
     return fault.test is None, fault.size, fault.trial
 
 
+def _valid_configurations(block: TrialBlock) -> set[bytes]:
+    rows = watched_rows(block)
+    return {row.configuration for row in rows if row.verdict != Verdict.INVALID}
+
+
+def watched_rows(block: TrialBlock) -> Iterator[TrialRecord]:
+    """Yield what `Retirement` watches of the trials of a block, and nothing else."""
+    reasons = map(block.missing.__getitem__, block.missing_index.tolist())
+    columns = (block.numbers.tolist(), block.configurations(), block.verdicts.tolist(), reasons)
+    for trial, configuration, verdict, reason in zip(*columns, strict=True):
+        yield TrialRecord(trial, configuration, verdict=verdict, missing=reason)
+
+
 class Retirement:
     """Which configurations are retired, found by watching all rows.
 
@@ -270,6 +354,23 @@ class Retirement:
         self._valid = 0
         self.retired: dict[bytes, str] = {}
         """Configurations that are not run any more, with the reason why their tests are invalid."""
+
+    @property
+    def any_invalid(self) -> bool:
+        """Whether any test was invalid."""
+        return bool(self._invalid)
+
+    def count_valid(self, tests: int) -> None:
+        """Count valid tests, before any test was invalid."""
+        self._valid += tests
+
+    def load(self, store: Store, campaign: int, summary: dict[str, int]) -> None:
+        """Watch the tests of an earlier run; if none was invalid, their number is enough."""
+        if not summary["invalid"]:
+            self.count_valid(summary["trials"])
+            return
+        for block in store.blocks(campaign, hits=False):
+            self.watch(list(watched_rows(block)))
 
     def watch(self, rows: Sequence[TrialRecord]) -> None:
         """Watch more rows, in any order."""

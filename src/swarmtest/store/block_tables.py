@@ -28,6 +28,7 @@ from swarmtest.store.blocks.codec import (
     unpack_hits_of_block,
     unpack_whole,
 )
+from swarmtest.store.blocks.joining import join_blocks
 from swarmtest.store.records import TrialRecord
 
 Row = tuple[Any, ...]
@@ -291,7 +292,10 @@ def merge(execute: Execute, campaign: int, layout: BlockLayout, run: Sequence[Bl
     stored = _overlapping(execute, campaign, run[0].first, run[-1].last)
     if stored != list(run):
         return
-    records: list[TrialRecord] = []
+    blocks = [_read_block(execute, campaign, layout, block.first) for block in run]
+    if sum(int(block.hits.counts.sum()) for block in blocks) > _MOST_HITS:
+        return
+    packed = pack_block(join_blocks(blocks), layout)
     for block in run:
-        records += _read_block(execute, campaign, layout, block.first).records()
-    _replace(execute, campaign, layout, [block.first for block in run], records)
+        _delete_block(execute, campaign, block.first)
+    insert_block(execute, campaign, packed)

@@ -50,7 +50,7 @@ class BatchShape:
     """How long a batch should take."""
     learning_seconds: float = 0.05
     """The same for a strategy that learns: what is out was asked for before it learnt more."""
-    largest: int = 5000
+    largest: int = 4096
     """Trials in a batch."""
     largest_with_proposals: int = 64
     """Trials in a batch that comes with proposals: they must fit a socket's buffer, or both ends

@@ -77,6 +77,8 @@ class HostSetup:
     timeout: float
     memory: int
     """Bytes of data a child may hold; 0: no limit."""
+    packs_blocks: bool = False
+    """`CampaignJob.packs_blocks`."""
 
 
 _KILLED_HOST = Fault("signal", "the program killed the process that had started it")
@@ -108,6 +110,7 @@ class Host:
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the host)
         self._job: CampaignJob = setup.make_job()
         self._job.coverage = coverage
+        self._job.packs_blocks = setup.packs_blocks
         self._worker = TrialRunner(self._job)
         self._child: WorkerChild | None = None
         self._waiting: list[Any] = []
@@ -156,7 +159,11 @@ class Host:
         """
         left = list(trials)
         if len(trials) > FEW:
-            import numpy  # noqa: F401  (a child would need it, and every later child again)
+            # A child would need it, and every later child again.
+            import numpy  # noqa: F401
+
+            if self._job.packs_blocks:
+                import swarmtest.campaign.executors.block_batch  # noqa: F401
         given = (
             unpack_proposals(self._job.subject.space, described) if described is not None else ()
         )

@@ -14,7 +14,7 @@ import socket
 import subprocess
 import time
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from swarmtest.campaign.executors.executor import Executor
@@ -91,7 +91,7 @@ class LocalExecutor(Executor):
         coverage: dict[str, Any] | Coverage | None = None,
     ) -> None:
         """`coverage`: what workers are to watch, or, for forks, what watches already."""
-        self._setup = setup
+        self._setup = replace(setup, packs_blocks=True)
         self._coverage = coverage
         self._introductions: list[Any] = []
         self._importable = importable

@@ -38,8 +38,13 @@ the last trial of those that have ended."""
 IDLE = -1
 _dumps = marshal.dumps
 
-_FLUSH_NS = 100_000_000
-_FLUSH_ROWS = 1000
+_FLUSH_NS = 150_000_000
+"""Results are sent after this time: what a test kills with its process has to run again."""
+_FLUSH_ROWS = 4096
+_FLUSH_TARGETS = 2_000_000
+"""Hits of a batch, one for each test and target: what can be turned round in little memory."""
+_BLOCK_ROWS = 64
+"""Smaller batches are sent as rows; the process that writes collects them into blocks."""
 
 
 @dataclass
@@ -53,6 +58,8 @@ class CampaignJob:
     """Keep every test whole, not only those that show a fault."""
     coverage: Coverage | None = None
     """Records what tests reach, in the process that runs them."""
+    packs_blocks: bool = False
+    """Whether workers pack their results into blocks, which the recorder need not look into."""
 
 
 _Row = tuple[
@@ -80,6 +87,8 @@ class BatchMessage(NamedTuple):
     """Tests that are kept whole, as JSON data, by trial."""
     killed: tuple[int, ...] = ()
     """Trials whose process was killed from outside, and whose rows are of another run."""
+    block: tuple[Any, ...] | None = None
+    """A `SentBlock` in place of `rows`, `sets` and `set_indices`."""
 
     def pack(self) -> bytes:
         """Return the message as bytes."""
@@ -98,8 +107,15 @@ class RowBatch:
 
     def __init__(self) -> None:
         self.rows: list[_Row] = []
-        self.sets: dict[bytes, int] = {}
+        self.sets: dict[tuple[int, bytes], int] = {}
+        """The distinct sets of targets: the place of the catalogue, and numbers in it."""
         self.set_indices: list[tuple[int, ...]] = []
+        self.targets = 0
+        """How many targets the tests have hit, each test for itself."""
+        self.keys: list[bytes] = []
+        """`sets` as they are sent; `TrialRunner.complete` fills it in."""
+        self.block: tuple[Any, ...] | None = None
+        """All that in one block, in place of `keys`; likewise."""
         self.news: News = NO_NEWS
         self.faults: dict[str, tuple[Any, ...]] = {}
         self.tests: list[tuple[int, Any]] = []
@@ -107,7 +123,8 @@ class RowBatch:
 
     def message(self) -> BatchMessage:
         """Return the batch for a recorder in the same process."""
-        return BatchMessage(list(map(_trial_record, self.rows)), *self._rest())
+        rows = [] if self.block is not None else list(map(_trial_record, self.rows))
+        return BatchMessage(rows, *self._rest())
 
     def packed(self) -> tuple[int, list[tuple[str, int, int]], bytes]:
         """Return the batch as it is sent: the number of rows, the ranks of faults, and the rest.
@@ -115,11 +132,14 @@ class RowBatch:
         The rest is packed, so that a host passes it on without looking at every row.
         """
         ranks = [(id, steps, trial) for id, *_, trial, steps, _test, _code in self.faults.values()]
-        return len(self.rows), ranks, _dumps((self.rows, *self._rest()))
+        rows = [] if self.block is not None else self.rows
+        return len(self.rows), ranks, _dumps((rows, *self._rest()))
 
     def _rest(self) -> tuple[Any, ...]:
         faults = list(self.faults.values())
-        return list(self.sets), self.set_indices, self.news, faults, self.tests, tuple(self.killed)
+        indices = [] if self.block is not None else self.set_indices
+        killed = tuple(self.killed)
+        return self.keys, indices, self.news, faults, self.tests, killed, self.block
 
 
 class TrialRunner:
@@ -135,6 +155,7 @@ class TrialRunner:
         self.best: dict[str, tuple[int, int]] = {}
         self._stream = Stream(job.seed)
         self._sender = HitSender()
+        self._packs_blocks = job.packs_blocks and not isinstance(job.strategy, LearningStrategy)
 
     def proposals(self, trials: Sequence[int]) -> Iterable[Proposal]:
         """Return what the strategy proposes for these trials."""
@@ -205,7 +226,12 @@ class TrialRunner:
                 spent = cpu_now - cpu + int(result.cpu_seconds * 1e9)
                 self.note(batch, trial, proposal, seed, result, spent, wall_now - wall)
                 cpu, wall = cpu_now, wall_now
-                if careful or wall - flushed > _FLUSH_NS or len(batch.rows) >= _FLUSH_ROWS:
+                if (
+                    careful
+                    or wall - flushed > _FLUSH_NS
+                    or len(batch.rows) >= _FLUSH_ROWS
+                    or batch.targets > _FLUSH_TARGETS
+                ):
                     full, batch = batch, RowBatch()
                     flush(self.complete(full))
                     flushed = wall
@@ -236,11 +262,18 @@ class TrialRunner:
             batch.tests.append((trial, result.test))
         indices: tuple[int, ...] = ()
         if result.hits or result.covered:
-            sets = batch.sets
-            reached = [self._sender.keys(covered) for covered in result.covered]
+            sets, place = batch.sets, self._sender.number_of
+            reached = list(result.covered)
             if result.hits:
-                reached.append(self._sender.keys_of_names(result.hits))
-            indices = tuple([sets.setdefault(keys, len(sets)) for keys in reached if keys])
+                reached.append(self._sender.named(result.hits))
+            indices = tuple(
+                [
+                    sets.setdefault((place(catalogue), numbers), len(sets))
+                    for catalogue, numbers in reached
+                    if numbers
+                ]
+            )
+            batch.targets += sum([len(numbers) for _, numbers in reached]) // 4
         batch.set_indices.append(indices)
         batch.rows.append(
             (
@@ -262,7 +295,16 @@ class TrialRunner:
         )
 
     def complete(self, batch: RowBatch) -> RowBatch:
-        """Return a batch together with what its rows refer to for the first time."""
+        """Return a batch ready to be sent, with what its rows refer to for the first time."""
+        if self._packs_blocks and len(batch.rows) >= _BLOCK_ROWS:
+            from swarmtest.campaign.executors.block_batch import pack_batch
+            from swarmtest.store.blocks.codec import BlockLayout
+
+            layout = BlockLayout(len(self.job.subject.space.features), self.job.seed)
+            keys = self._sender.key_arrays()
+            batch.block = tuple(pack_batch(batch.rows, batch.sets, batch.set_indices, keys, layout))
+        else:
+            batch.keys = [self._sender.keys_of_set(*each) for each in batch.sets]
         batch.news = self._sender.news(self.job.coverage)
         return batch
 

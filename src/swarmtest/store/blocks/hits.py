@@ -89,7 +89,7 @@ class BlockHits:
         within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         positions = self.positions[np.repeat(self.starts[:-1][self.classes], lengths) + within]
         # In the order of targets now; a stable sort by trial keeps that order within a trial.
-        ids = np.repeat(self.targets, lengths)[_stable_order(positions, self.size)]
+        ids = np.repeat(self.targets, lengths)[stable_order(positions, self.size)]
         bounds = np.cumsum(np.bincount(positions, minlength=self.size))
         return np.split(ids, bounds[:-1]) if self.size else []
 
@@ -127,7 +127,7 @@ def invert_pairs(ids: Ints, positions: npt.NDArray[Any], size: int) -> BlockHits
     if not len(targets):
         nothing = np.empty(0, np.int32)
         return BlockHits(size, targets, nothing, np.zeros(1, np.int64), nothing)
-    by_target = _stable_order(places, len(targets))
+    by_target = stable_order(places, len(targets))
     trials = positions[by_target]
     counts = np.bincount(places, minlength=len(targets))
     starts = np.cumsum(counts) - counts
@@ -156,7 +156,7 @@ def _numbered(ids: Ints) -> tuple[Ints, Ints]:
     return np.flatnonzero(seen), (np.cumsum(seen) - 1)[ids]
 
 
-def _stable_order(places: npt.NDArray[Any], count: int) -> Ints:
+def stable_order(places: npt.NDArray[Any], count: int) -> Ints:
     """Return the order that sorts numbers below `count`; 16 bits at a time, which is linear."""
     order = np.argsort((places & 0xFFFF).astype(np.uint16), kind="stable")
     if count > 0x10000:
