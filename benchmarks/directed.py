@@ -64,7 +64,7 @@ SUBJECTS = {
 }
 PACKAGES = {"api": "pyfakefs", "grammar": "sqlglot"}
 SETS = {1: 8, 5: 3, 10: 2, 20: 2}
-QUICK_SETS = {1: 1, 5: 1}
+QUICK_SETS = {1: 3, 5: 1}
 QUICK_SUBJECTS = ("api", "c")
 QUICK_TESTS = {"api": (250, 20), "c": (300, 20)}
 """Of the undirected swarm, and of each directed run."""

@@ -32,8 +32,8 @@ look_for_python_headers() {
 look() {
     missing=""
     packages=""
-    for pair in gcc:gcc g++:g++ addr2line:binutils make:make clang:clang csmith:csmith \
-        dpkg-source:dpkg-dev; do
+    for pair in gcc:gcc g++:g++ addr2line:binutils make:make clang:clang tcc:tcc \
+        csmith:csmith cvise:cvise dpkg-source:dpkg-dev; do
         command -v "${pair%:*}" >/dev/null || lacks "${pair%:*}" "${pair#*:}"
     done
     [ -e "$headers/stdio.h" ] || lacks stdio.h libc6-dev
