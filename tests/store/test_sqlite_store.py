@@ -98,7 +98,7 @@ def test_a_person_with_the_sqlite3_shell_can_read_it(path: Path) -> None:
 
 def test_the_file_is_set_up_for_speed_and_shrinking(path: Path) -> None:
     assert shell(path, "PRAGMA journal_mode") == [("wal",)]
-    assert shell(path, "PRAGMA page_size") == [(16384,)]
+    assert shell(path, "PRAGMA page_size") == [(8192,)]
     assert shell(path, "PRAGMA auto_vacuum") == [(2,)]
 
 

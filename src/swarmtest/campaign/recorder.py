@@ -45,8 +45,9 @@ HOPELESS = 100
 """A campaign ends after this many invalid tests and no valid one."""
 _SHOWN = 3
 _BATCH_ROWS = 1000
-_SMALL_WRITES = 100
-"""After so many writes of few trials, the store is asked to merge them."""
+_SMALL_BLOCK = 1000
+_SMALL_BLOCKS = 100
+"""After so many small blocks, the store is asked to merge them."""
 _INVALID = int(Verdict.INVALID)  # comparing with an enum member takes longer
 
 
@@ -71,7 +72,7 @@ class Recorder:
         self._rows: list[TrialRecord] = []
         self._blocks: list[PackedBlock] = []
         self._waiting = 0
-        self._small_writes = 0
+        self._small_blocks = 0
         self._tests: list[TestRecord] = []
         self._changed: set[str] = set()
         self._receiver = HitReceiver(store, campaign, wanted)
@@ -156,11 +157,13 @@ class Recorder:
                 self._store.record_blocks(self._campaign, self._blocks, *batch)
             else:
                 self._store.record(self._campaign, *batch)
-            self._small_writes += self._waiting < _BATCH_ROWS
+            self._small_blocks += bool(self._rows)
+            self._small_blocks += sum(each.totals.trials < _SMALL_BLOCK for each in self._blocks)
             self._rows, self._blocks, self._tests, self._changed = [], [], [], set()
             self._waiting = 0
-            if self._small_writes >= _SMALL_WRITES:
-                self.tidy()
+            if self._small_blocks >= _SMALL_BLOCKS:
+                self._store.merge_blocks(self._campaign, running=True)
+                self._small_blocks = 1
         if self._new_kills:
             options = self._store.campaign(self._campaign).options
             killed = {"killed": sorted(self._killed)}
@@ -169,9 +172,9 @@ class Recorder:
 
     def tidy(self) -> None:
         """Let the store merge what many small batches left behind."""
-        if self._small_writes:
+        if self._small_blocks:
             self._store.merge_blocks(self._campaign)
-            self._small_writes = 0
+            self._small_blocks = 0
 
     def keep_times(self, **changes: Any) -> None:
         """Store how long the campaign has taken, so that `resume` continues from there."""

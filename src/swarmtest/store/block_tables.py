@@ -59,7 +59,7 @@ READ_COLUMNS = "SELECT first, last, columns, NULL, NULL FROM blocks "
 
 _WIDEST_GAP = 64
 """Trials further apart go to different blocks: those in between are probably still running."""
-_MOST_HITS = 2_000_000
+_MOST_HITS = 3_000_000
 _MOST_ODD_BYTES = 200_000
 """Limits of a block: what is needed to turn its hits round must fit the memory."""
 _SMALL = 1024
@@ -267,17 +267,21 @@ def _with_more(trial: TrialRecord, added: Iterable[int] | None) -> TrialRecord:
 # Merging.
 
 
-def small_runs(ranges: Iterable[BlockRange]) -> Iterator[list[BlockRange]]:
+def small_runs(ranges: Iterable[BlockRange], *, gaps: bool) -> Iterator[list[BlockRange]]:
     """Yield neighbouring small blocks that together make one block.
 
-    >>> blocks = [BlockRange(0, 9, 10), BlockRange(10, 19, 10), BlockRange(20, 4000, 3981)]
-    >>> [[block.first for block in run] for run in small_runs(blocks)]
+    Without `gaps`, no trial is missing between them: it might still arrive, and would have to be
+    written into the merged block.
+
+    >>> blocks = [BlockRange(0, 9, 10), BlockRange(10, 19, 10), BlockRange(30, 39, 10)]
+    >>> [[block.first for block in run] for run in small_runs(blocks, gaps=False)]
     [[0, 10]]
     """
     run: list[BlockRange] = []
     for block in ranges:
         fits = sum(each.trials for each in run) + block.trials <= BLOCK_SIZE
-        if block.trials >= _SMALL or not fits:
+        follows = gaps or not run or run[-1].last + 1 == block.first
+        if block.trials >= _SMALL or not fits or not follows:
             if len(run) > 1:
                 yield run
             run = []

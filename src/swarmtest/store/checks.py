@@ -41,7 +41,7 @@ from swarmtest.store.records import (
 
 T = TypeVar("T")
 
-_BATCH = 1000
+_BATCH = 4096
 _FEW = 100_000
 """How many trials to look for where neither the trials nor their totals tell how many there are."""
 _LOST_HITS = "its hits were damaged in the store"
@@ -261,10 +261,10 @@ class _CampaignReader:
             block = next(store.blocks(number, after=first - 1, hits=False))
             records = list(block.without_hits().records())
         except Exception as error:
-            self._note(where, _cannot("read", error))
+            self._note(where, _cannot("read", _cause(error)))
             self.lost_trials += count if isinstance(count, int) else 0
             return []
-        self._note(where, f"their hits {_cannot('read', hits_error)}")
+        self._note(where, f"their hits {_cannot('read', _cause(hits_error))}")
         return [trial._replace(missing=trial.missing or _LOST_HITS) for trial in records]
 
     def _end(self, after: int) -> int:
@@ -345,6 +345,11 @@ class _CampaignReader:
     def _note(self, where: str, what: str) -> None:
         place = f"campaign {self._number}" + (f", {where}" if where else "")
         self.damage.append(Damage(place, what, self._number))
+
+
+def _cause(error: Exception) -> Exception:
+    """Return the error behind a message that says where it happened, which is known here."""
+    return error.__cause__ if isinstance(error.__cause__, ValueError) else error
 
 
 def _cannot(done: str, error: Exception) -> str:

@@ -30,7 +30,8 @@ from swarmtest.store.records import CampaignRecord, TrialRecord
 COPYING = "copying"
 """The status of a campaign whose copy is not complete."""
 _COPY_OF = "copy_of"
-_BATCH = 1000
+_BATCH = 4096
+"""Trials that are written at once: a full block."""
 _SECTIONS = ("campaign", "sources", "watched", "trials", "faults", "tests", "reductions", "workers")
 _text = json.JSONEncoder(sort_keys=True).encode
 _REMEMBERED = 4096

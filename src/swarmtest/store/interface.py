@@ -385,8 +385,11 @@ def update_campaign(self, campaign, **changes)
         unpacked = [each for block in blocks for each in unpack_whole(block, layout).records()]
         self.record(campaign, [*unpacked, *trials], faults, tests)
 
-    def merge_blocks(self, campaign: int) -> None:
-        """Tidy up after many small batches, if the store keeps trials in larger units."""
+    def merge_blocks(self, campaign: int, *, running: bool = False) -> None:
+        """Tidy up after many small batches, if the store keeps trials in larger units.
+
+        `running`: trials with numbers between those that are stored may still arrive.
+        """
 
     def blocks(self, campaign: int, *, after: int = -1, hits: bool = True) -> Iterator[TrialBlock]:
         """Stream the trials with numbers above `after` as columns, in the order of their numbers.

@@ -183,11 +183,12 @@ class BlockStore(SqlStore):
         )
         return [(first, last, trials) for first, last, trials in rows]
 
-    def _small_runs(self, campaign: int) -> list[list[BlockRange]]:
+    def _small_runs(self, campaign: int, *, gaps: bool) -> list[list[BlockRange]]:
         """Return neighbouring small blocks that are worth merging."""
         from swarmtest.store.block_tables import BlockRange, small_runs
 
-        return list(small_runs(map(BlockRange._make, self.block_ranges(campaign))))
+        ranges = map(BlockRange._make, self.block_ranges(campaign))
+        return list(small_runs(ranges, gaps=gaps))
 
     def _lost_in_conversion(self) -> list[str]:
         """Return what an older store had lost before it was converted, a line for each."""

@@ -98,8 +98,11 @@ def _inverted(
 ) -> BlockHits:
     """Return the hits by target; a target's id is its place among the keys of all catalogues."""
     bases = np.cumsum([0, *map(len, keys)])
-    arrays = [np.frombuffer(numbers, "<u4") + bases[catalogue] for catalogue, numbers in sets]
-    joined: dict[tuple[int, ...], npt.NDArray[np.int64]] = {(): np.empty(0, np.int64)}
+    arrays = [
+        np.frombuffer(numbers, "<u4").astype(np.int32) + np.int32(bases[catalogue])
+        for catalogue, numbers in sets
+    ]
+    joined: dict[tuple[int, ...], npt.NDArray[np.int32]] = {(): np.empty(0, np.int32)}
     for indices in dict.fromkeys(set_indices):
         if len(indices) == 1:
             joined[indices] = arrays[indices[0]]
@@ -109,5 +112,5 @@ def _inverted(
             joined[indices] = whole if len(catalogues) == len(indices) else np.unique(whole)
     chosen = [joined[indices] for indices in set_indices]
     lengths = np.fromiter(map(len, chosen), np.int64, len(chosen))
-    positions = np.repeat(np.arange(len(chosen)), lengths)
+    positions = np.repeat(np.arange(len(chosen), dtype=np.int32), lengths)
     return invert_pairs(np.concatenate([*chosen, joined[()]]), positions, len(chosen))

@@ -38,10 +38,10 @@ the last trial of those that have ended."""
 IDLE = -1
 _dumps = marshal.dumps
 
-_FLUSH_NS = 150_000_000
+_FLUSH_NS = 200_000_000
 """Results are sent after this time: what a test kills with its process has to run again."""
 _FLUSH_ROWS = 4096
-_FLUSH_TARGETS = 2_000_000
+_FLUSH_TARGETS = 3_000_000
 """Hits of a batch, one for each test and target: what can be turned round in little memory."""
 _BLOCK_ROWS = 64
 """Smaller batches are sent as rows; the process that writes collects them into blocks."""

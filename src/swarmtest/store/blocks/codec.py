@@ -12,8 +12,8 @@ Every part begins with the number of its format and ends with a checksum (CRC 32
 part has a byte that says how it is compressed. Both numbers are there so that another format or
 another compression can be added without converting what is stored.
 
-zlib was chosen by measurement (docs/scale.md): zstd would save 5% of the space and half a second
-per million trials, for a package that every user would have to install.
+zlib, because Python has it: in a prototype, zstd saved 5% of the space and a second of counting per
+million trials, but it is a package that every user would have to install.
 
 Numbers are stored by byte (all lowest bytes, then all second ones, ...), as differences from the
 smallest: each plane compresses by itself. Positions are stored as gaps, a byte each, with two bytes

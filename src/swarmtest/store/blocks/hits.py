@@ -114,7 +114,8 @@ def invert_hits(sets: Sequence[npt.ArrayLike]) -> BlockHits:
     arrays = [np.asarray(ids, np.int64) for ids in sets]
     lengths = np.fromiter(map(len, arrays), np.int64, len(arrays))
     ids = np.concatenate([*arrays, np.empty(0, np.int64)])
-    return invert_pairs(ids, np.repeat(np.arange(len(arrays)), lengths), len(arrays))
+    positions = np.repeat(np.arange(len(arrays), dtype=np.int32), lengths)
+    return invert_pairs(ids, positions, len(arrays))
 
 
 def invert_pairs(ids: Ints, positions: npt.NDArray[Any], size: int) -> BlockHits:
@@ -147,13 +148,13 @@ def invert_pairs(ids: Ints, positions: npt.NDArray[Any], size: int) -> BlockHits
     )
 
 
-def _numbered(ids: Ints) -> tuple[Ints, Ints]:
+def _numbered(ids: Ints) -> tuple[Ints, npt.NDArray[Any]]:
     """Return the distinct ids, in order, and for each id its place among them."""
     if not len(ids) or int(ids.max()) > 64 * len(ids) + 100_000:
         return np.unique(ids, return_inverse=True)
     seen = np.zeros(int(ids.max()) + 1, bool)
     seen[ids] = True
-    return np.flatnonzero(seen), (np.cumsum(seen) - 1)[ids]
+    return np.flatnonzero(seen), (np.cumsum(seen, dtype=np.int32) - np.int32(1))[ids]
 
 
 def stable_order(places: npt.NDArray[Any], count: int) -> Ints:

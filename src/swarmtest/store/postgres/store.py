@@ -229,12 +229,12 @@ class PostgresStore(BlockStore):
 
         self._server.write(insert)
 
-    def merge_blocks(self, campaign: int) -> None:
+    def merge_blocks(self, campaign: int, *, running: bool = False) -> None:
         """Merge small blocks of trials, which many small batches leave behind."""
         from swarmtest.store.block_tables import merge
 
         layout = self._layout(campaign)
-        for run in self._small_runs(campaign):
+        for run in self._small_runs(campaign, gaps=not running):
 
             def merge_run(connection: Connection, run: Sequence[BlockRange] = run) -> None:
                 self._hold_blocks(connection, campaign)

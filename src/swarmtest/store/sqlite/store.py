@@ -170,13 +170,16 @@ class SqliteStore(BlockStore):
             insert_faults(connection, campaign, faults)
             insert_tests(connection, campaign, tests)
 
-    def merge_blocks(self, campaign: int) -> None:
+    def merge_blocks(self, campaign: int, *, running: bool = False) -> None:
         """Merge small blocks of trials, which many small batches leave behind."""
         from swarmtest.store.block_tables import merge
 
-        for run in self._small_runs(campaign):
+        runs = self._small_runs(campaign, gaps=not running)
+        for run in runs:
             with self._file.transaction() as connection:
                 merge(executing(connection), campaign, self._layout(campaign), run)
+        if runs and not running:
+            self._file.shrink()
 
     def add_hits(self, campaign: int, hits: Mapping[int, Iterable[int]]) -> None:
         """Add targets, by id, to the hits of trials: those found later, such as killed mutants."""
