@@ -119,7 +119,7 @@ class Made:
             features=self.space.feature_names,
             campaign=zeros,
             trial=np.arange(self.tests),
-            enabled=Bits(np.concatenate(words), self.features),
+            columns=Bits(np.concatenate(words), self.features).packed_columns(slice(None)),
             fractions=None,
             steps=np.ones(self.tests, np.int64),
             cpu_seconds=np.zeros(self.tests),

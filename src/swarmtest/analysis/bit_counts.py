@@ -7,9 +7,9 @@ so a million tests x 300 features take 40 MB.
   code a sum of bits is bit-sliced: word k of a counter holds bit k of 64 counts, so adding a row of
   64 columns takes a few ANDs and XORs, and eight rows are added at a time.
 - For targets that many tests hit, columns of bits are ANDed and counted. For 100,000 tests x 64
-  features x 20,000 targets, 16 billion bytes are ANDed. A matrix product and compressed bitmaps were
-  slower when they were tried. Targets with the same column are counted once: the lines of one basic
-  block are hit by the same tests.
+  features x 20,000 targets, 16 billion bytes are ANDed. A matrix product and compressed bitmaps
+  were slower when they were tried. Targets with the same column are counted once: the lines of one
+  basic block are hit by the same tests.
 
 The inner loops are compiled by numba if it is installed (``pip install 'swarmtest[fast]'``), which
 makes them several times as fast as numpy (``benchmarks/roles.py`` prints both). Starting numba
@@ -36,15 +36,17 @@ ROWS = 16_384
 """Tests that are unpacked at a time where all of them are needed: whole words of 64."""
 MOST_TESTS = 65_536
 """The most tests of a block: their numbers within it take two bytes."""
-_WORTH_COMPILING = 500_000_000
-"""Bits to add (about half a second in numpy) from which starting numba pays."""
-_BITS_PER_WORD = 5 / 3
-"""To AND and count a word takes numpy as long as to add this many bits."""
+_WORTH_COMPILING = 0.5
+"""Seconds of work in numpy from which starting numba pays."""
+_SECONDS_PER_WORD, _SECONDS_PER_BIT = 0.8e-9, 1e-9
+"""What numpy takes to AND and count a word, and to add a bit or a number."""
 _GATHERED = 1 << 16
 """Rows that numpy gathers at a time."""
-_MANY, _MANY_COMPILED = 1 / 128, 1 / 8
-"""For classes that a larger share of the tests hit, words are ANDed; for others, the bits of their
-tests are added. Measured with and without numba."""
+_MANY = 1 / 128
+"""For classes that a larger share of the tests hit, numpy ANDs words; for others, it adds the bits
+of their tests."""
+_FLAGS = 32 << 20
+"""Bytes for bits that are not packed yet."""
 _TARGETS = 256
 """Targets that are ANDed at a time in numpy."""
 _WORDS_PER_SUM = 1023
@@ -152,44 +154,72 @@ class CompiledLoops(NamedTuple):
     cooccurrence: Callable[[Words, Words, Counts], None]
 
 
-def compiled_loops(bits: int) -> CompiledLoops | None:
-    """Return the compiled loops if this many bits are worth it and numba is installed."""
-    return _compiled() if bits >= _WORTH_COMPILING else None
+def compiled_loops(seconds: float) -> CompiledLoops | None:
+    """Return the compiled loops if so much work in numpy is worth it and numba is installed."""
+    return _compiled() if seconds >= _WORTH_COMPILING else None
 
 
 def count_bits(
-    starts: Numbers,
-    tests: Numbers,
-    chosen: Numbers,
-    columns: Words,
-    bits_of: Callable[[Numbers], Words],
-    times: float = 1.0,
-) -> Counts:
+    starts: Numbers, tests: Numbers, chosen: Numbers, columns: Words, times: float = 1.0
+) -> npt.NDArray[np.int32]:
     """Return, for classes of targets by columns, in how many of a class's tests a bit is set.
 
     The tests of class i are those from ``starts[i]`` to ``starts[i + 1]`` of `tests`. Only the
-    `chosen` classes are counted; others have 0. `bits_of` returns some classes as columns of bits;
-    `times` is how often something of this size is counted in all.
+    `chosen` classes are counted; others have 0. `times` is how often something of this size is
+    counted in all.
 
     >>> starts, tests = np.array([0, 2, 3]), np.array([0, 1, 1])
     >>> columns = packed(np.array([[True, True], [False, True]]))
-    >>> count_bits(starts, tests, np.array([0, 1]), columns, lambda some: None).tolist()
+    >>> count_bits(starts, tests, np.array([0, 1]), columns).tolist()
     [[1, 2], [0, 1]]
     """
     counts = np.zeros((len(starts) - 1, len(columns)), np.int32)
     lengths = np.diff(starts)[chosen]
-    words = len(chosen) * columns.size
-    compiled = compiled_loops(int(words * _BITS_PER_WORD * times))
+    chosen, lengths = chosen[lengths > 0], lengths[lengths > 0]
+    if not len(chosen):
+        return counts
     size = columns.shape[1] * _WORD
-    many = lengths > size * (_MANY if compiled is None else _MANY_COMPILED)
+    many = lengths > size * _MANY
     few, dense = chosen[~many], chosen[many]
-    if len(few) and compiled is not None:
+    compiled = compiled_loops(_SECONDS_PER_BIT * int(lengths[~many].sum()) * len(columns) * times)
+    if compiled is not None:
         compiled.add_rows(starts, tests, few, rows_of_bits(columns, size), counts)
     elif len(few):
         _add_few(starts, tests, few, columns, counts)
-    if len(dense):
-        counts[dense] = _counted(bits_of(dense), columns, compiled)
+    compiled = compiled_loops(_SECONDS_PER_WORD * len(dense) * columns.size * times)
+    for part in chunks(len(dense), max(_FLAGS // size, 1)):
+        bits = bits_of(starts, tests, dense[part], size)
+        counts[dense[part]] = _counted(bits, columns, compiled)
     return counts
+
+
+def bits_of(starts: Numbers, tests: Numbers, chosen: Numbers, size: int) -> Words:
+    """Return the tests of some classes as columns of `size` bits, a multiple of 64.
+
+    >>> bits_of(np.array([0, 2]), np.array([0, 3]), np.array([0]), 64).tolist()
+    [[9]]
+    """
+    lengths = starts[chosen + 1] - starts[chosen]
+    flags = np.zeros((len(chosen), size), bool)
+    places = np.repeat(np.arange(len(chosen)) * size, lengths)
+    places += listed_tests(starts, tests, chosen, lengths)
+    flags.ravel()[places] = True
+    return np.packbits(flags, axis=1, bitorder="little").view(np.uint64)
+
+
+def listed_tests(starts: Numbers, tests: Numbers, chosen: Numbers, lengths: Numbers) -> Numbers:
+    """Return the tests of some classes, one class after the other; `lengths` says how many.
+
+    >>> starts, tests = np.array([0, 2, 3]), np.array([5, 6, 7])
+    >>> listed_tests(starts, tests, np.array([1]), np.array([1])).tolist()
+    [7]
+    """
+    if not len(chosen):
+        return tests[:0]
+    if chosen[-1] - chosen[0] + 1 == len(chosen) and (np.diff(chosen) == 1).all():
+        return tests[starts[chosen[0]] : starts[chosen[-1] + 1]]
+    ends = np.cumsum(lengths)
+    return tests[np.arange(ends[-1]) + np.repeat(starts[chosen] - (ends - lengths), lengths)]
 
 
 def _add_few(
@@ -230,8 +260,9 @@ def add_values(
     >>> sums.tolist()
     [[0.75, 1.0]]
     """
+    chosen = chosen[starts[chosen + 1] > starts[chosen]]
     lengths = starts[chosen + 1] - starts[chosen]
-    compiled = compiled_loops(int(lengths.sum() * sums.shape[1] * times))
+    compiled = compiled_loops(_SECONDS_PER_BIT * int(lengths.sum()) * sums.shape[1] * times)
     if compiled is not None:
         compiled.add_values(starts, tests, chosen, values, sums)
         return
@@ -352,7 +383,7 @@ def cooccurrence(targets: Words, features: Words) -> Counts:
     array([[2, 1]])
     """
     distinct, position = distinct_columns(targets)
-    compiled = compiled_loops(int(len(distinct) * features.size * _BITS_PER_WORD))
+    compiled = compiled_loops(_SECONDS_PER_WORD * len(distinct) * features.size)
     return _counted(distinct, features, compiled)[position]
 
 

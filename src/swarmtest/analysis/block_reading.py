@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from swarmtest.analysis.bit_counts import Bits, Words
+from swarmtest.analysis.bit_counts import Bits, Words, put_bits
 from swarmtest.core.configuration import FULL
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Verdict
@@ -53,7 +53,8 @@ class JoinedColumns:
         self.faults: dict[str, int] = {}
         self._odds: dict[bytes, int] = {}
         self._odds_rows: list[npt.NDArray[np.float32]] = []
-        self._words: list[Words] = []
+        self._columns: list[Words] = []
+        self._sizes: list[int] = []
         self._fractions: list[npt.NDArray[np.uint16] | None] = []
         self._plain: dict[str, list[npt.NDArray[Any]]] = {}
 
@@ -65,9 +66,9 @@ class JoinedColumns:
             raise UserError(damaged(url, f"the configuration of trial {trial}", error))
         self.tests += block.size
         self.invalid += int((block.verdicts == Verdict.INVALID).sum())
-        weights = unpacked(block.enabled, block.size).T
-        self._words.append(Bits.of(weights).words)
-        self._fractions.append(_fractions(block, weights))
+        self._columns.append(block.enabled)
+        self._sizes.append(block.size)
+        self._fractions.append(_fractions(block))
         columns = {
             "campaign": np.full(block.size, campaign, np.int32),
             "trial": block.numbers,
@@ -89,19 +90,26 @@ class JoinedColumns:
         """Return the distinct rows of propensities."""
         return np.concatenate(self._odds_rows)
 
-    def configurations(self) -> tuple[Bits, npt.NDArray[np.uint16] | None]:
-        """Return which features were enabled, and weights in 65535ths if not all are 0 or 1.
+    def enabled(self) -> Words:
+        """Return a column of bits for each feature: the tests that had it enabled."""
+        columns = np.zeros((self._features, -(-self.tests // 64)), np.uint64)
+        at = 0
+        for part, size in zip(self._columns, self._sizes, strict=True):
+            put_bits(columns, at, part)
+            at += size
+        return columns
 
-        This ends the reading: the parts are released.
-        """
-        words, fractions = self._words, None
-        if any(part is not None for part in self._fractions):
-            parts = [
-                Bits(enabled, self._features)[:] * np.uint16(FULL) if part is None else part
-                for enabled, part in zip(words, self._fractions, strict=True)
-            ]
-            fractions = _released(parts)
-        return Bits(_released(words), self._features), fractions
+    def fractions(self) -> npt.NDArray[np.uint16] | None:
+        """Return the weights of tests by features in 65535ths; None if all are 0 or 1."""
+        if all(part is None for part in self._fractions):
+            return None
+        weights = np.empty((self.tests, self._features), np.uint16)
+        at = 0
+        for enabled, part, size in zip(self._columns, self._fractions, self._sizes, strict=True):
+            plain = unpacked(enabled, size).T * np.uint16(FULL) if part is None else part
+            weights[at : at + size] = plain
+            at += size
+        return weights
 
     def _odds_row(self, block: TrialBlock) -> Numbers:
         numbers = np.empty(len(block.propensity_rows), np.int32)
@@ -119,7 +127,7 @@ class JoinedColumns:
         return numbers[block.propensity_index]
 
 
-def _fractions(block: TrialBlock, enabled: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint16] | None:
+def _fractions(block: TrialBlock) -> npt.NDArray[np.uint16] | None:
     """Return the weights by tests and features in 65535ths; None if all are 0 or 1."""
     fractional = np.flatnonzero(block.weight_index >= 0)
     if not len(fractional):
@@ -127,7 +135,7 @@ def _fractions(block: TrialBlock, enabled: npt.NDArray[np.bool_]) -> npt.NDArray
     rows = block.weight_rows[block.weight_index[fractional]]
     if ((rows == 0) | (rows == FULL)).all():
         return None
-    weights = enabled * np.uint16(FULL)
+    weights = unpacked(block.enabled, block.size).T * np.uint16(FULL)
     weights[fractional] = rows
     return weights
 
@@ -140,21 +148,6 @@ def renumbered(names: tuple[str, ...], index: Numbers, numbers: dict[str, int]) 
     for number in used[np.argsort(first)].tolist():
         lookup[number] = numbers.setdefault(names[number], len(numbers))
     return lookup[index]
-
-
-def _released(parts: list[Any]) -> Any:
-    """Return the parts as one array, and release each part when it is copied.
-
-    Keeping both would take twice the memory.
-    """
-    shape = sum(map(len, parts)), parts[0].shape[1]
-    whole = np.empty(shape, np.result_type(*{part.dtype for part in parts}))
-    at = len(whole)
-    while parts:
-        part = parts.pop()
-        whole[at - len(part) : at] = part
-        at -= len(part)
-    return whole
 
 
 # What is read again.

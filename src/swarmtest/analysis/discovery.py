@@ -162,10 +162,15 @@ def _hits_of(
 
     The store knows this of all tests together, but that may be more tests by now.
     """
-    if order.known.all() and count == len(order.numbers):
-        summary = store.hit_summary(campaign)
-        if store.summary(campaign)["trials"] == count:
-            return summary.targets, summary.counts, np.searchsorted(order.numbers, summary.first)
+    tests = len(order.numbers)
+    summary = store.hit_summary(campaign) if order.known.all() else None
+    if summary is not None and store.summary(campaign)["trials"] == tests:
+        first = np.searchsorted(order.numbers, summary.first)
+        if count == tests:
+            return summary.targets, summary.counts, first
+        counts = _counts_of(store, campaign, order.numbers[:count], summary.targets)
+        found = counts > 0
+        return summary.targets[found], counts[found], first[found]
     tally = HitTally()
     at = 0
     for block in store.blocks(campaign):
@@ -175,3 +180,22 @@ def _hits_of(
         tally.add(at, known_hits(block, store.url))
         at += block.size
     return tally.reached()
+
+
+def _counts_of(
+    store: Store, campaign: int, numbers: npt.NDArray[np.int64], targets: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """Return how many of these tests hit each target.
+
+    Only of the last block it matters which tests hit a target, not just how many.
+    """
+    counts = np.zeros(len(targets), np.int64)
+    at = 0
+    for block in store.blocks(campaign):
+        if at >= len(numbers):
+            break
+        block = among(block, numbers[at:])
+        hits = known_hits(block, store.url)
+        counts[np.searchsorted(targets, hits.targets)] += hits.counts
+        at += block.size
+    return counts

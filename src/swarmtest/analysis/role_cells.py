@@ -32,7 +32,9 @@ from swarmtest.analysis.bit_counts import (
     MOST_TESTS,
     Bools,
     Words,
+    bits_of,
     chunks,
+    listed_tests,
     packed_column,
     put_bits,
     unpacked_column,
@@ -239,11 +241,19 @@ class HitBlock:
     """The rows that were hit, each once; None if class i is row i."""
     classes: Numbers | None = None
     """The class of each of `rows`."""
+    others: Bools | None = None
+    """The classes whose tests are those that did *not* hit; None if there are none."""
 
     @property
+    def size(self) -> int:
+        """Return how many tests there are."""
+        return self.stop - self.start
+
+    @cached_property
     def hits(self) -> npt.NDArray[np.int64]:
         """Return how many tests hit each class."""
-        return np.diff(self.starts)
+        listed = np.diff(self.starts)
+        return listed if self.others is None else np.where(self.others, self.size - listed, listed)
 
     @cached_property
     def chosen(self) -> Numbers:
@@ -262,36 +272,35 @@ class HitBlock:
         else:
             totals[self.rows] += by_class[self.classes]
 
+    def whole(self, of_listed: Numbers, of_all: Numbers) -> Numbers:
+        """Return sums over the hits of each class, from those over `tests` and over all tests."""
+        if self.others is not None:
+            of_listed[self.others] = of_all - of_listed[self.others]
+        return of_listed
+
     def entries(self) -> tuple[Numbers, Numbers]:
-        """Return every hit as a row and a test of the evidence."""
+        """Return every hit as a row and a test of the evidence, ascending for each row."""
         classes = np.arange(len(self.hits)) if self.classes is None else self.classes
         rows = np.arange(len(self.hits)) if self.rows is None else self.rows
-        lengths = self.hits[classes]
-        return np.repeat(rows, lengths), self.start + self._tests_of(classes, lengths)
+        if self.others is None or not self.others[classes].any():
+            lengths = self.hits[classes]
+            tests = listed_tests(self.starts, self.tests, classes, lengths)
+            return np.repeat(rows, lengths), self.start + tests
+        bits = self.columns(classes).view(np.uint8)
+        flags = np.unpackbits(bits, axis=1, count=self.size, bitorder="little")
+        row, tests = np.nonzero(flags)
+        return rows[row], self.start + tests
 
     def columns(self, chosen: Numbers) -> Words:
         """Return a row of bits for each of some classes; bit i is the block's i-th test."""
-        width = -(-(self.stop - self.start) // _WORD)
+        width = -(-self.size // _WORD)
         words = np.empty((len(chosen), width), np.uint64)
-        step = max(_FLAGS // (width * _WORD), 1)
-        for part in chunks(len(chosen), step):
-            classes = chosen[part]
-            lengths = self.hits[classes]
-            flags = np.zeros((len(classes), width * _WORD), bool)
-            places = np.repeat(np.arange(len(classes)) * flags.shape[1], lengths)
-            flags.ravel()[places + self._tests_of(classes, lengths)] = True
-            words[part] = np.packbits(flags, axis=1, bitorder="little").view(np.uint64)
+        for part in chunks(len(chosen), max(_FLAGS // (width * _WORD), 1)):
+            words[part] = bits_of(self.starts, self.tests, chosen[part], width * _WORD)
+        if self.others is not None and self.others[chosen].any():
+            everything = packed_column(np.ones(self.size, bool))
+            words[self.others[chosen]] ^= everything
         return words
-
-    def _tests_of(self, classes: Numbers, lengths: Numbers) -> Numbers:
-        """Return the tests of some classes, one class after the other."""
-        ends = np.cumsum(lengths)
-        if not len(ends):
-            return np.empty(0, np.int64)
-        if len(classes) == len(self.starts) - 1 and (np.diff(classes) == 1).all():
-            return self.tests
-        offsets = self.starts[:-1][classes] - (ends - lengths)
-        return self.tests[np.arange(ends[-1]) + np.repeat(offsets, lengths)]
 
 
 def hit_blocks(evidence: Evidence, ids: Sequence[int]) -> Iterator[HitBlock]:
@@ -303,13 +312,15 @@ def hit_blocks(evidence: Evidence, ids: Sequence[int]) -> Iterator[HitBlock]:
         known = hits.targets[: np.searchsorted(hits.targets, len(lookup))]
         rows = lookup[known]
         wanted = np.flatnonzero(rows >= 0)
+        starts, positions, others = hits.stored
         yield HitBlock(
             start,
             start + block.size,
-            hits.starts,
-            hits.positions,
+            starts,
+            positions,
             rows[wanted],
             hits.classes[wanted],
+            others if others.any() else None,
         )
 
 
@@ -318,7 +329,7 @@ def hit_columns(evidence: Evidence, ids: Sequence[int]) -> Words:
     columns = np.zeros((len(ids), -(-evidence.n // _WORD)), np.uint64)
     for block in hit_blocks(evidence, ids):
         if len(block.chosen):
-            bits = np.zeros((len(block.hits), -(-(block.stop - block.start) // _WORD)), np.uint64)
+            bits = np.zeros((len(block.hits), -(-block.size // _WORD)), np.uint64)
             bits[block.chosen] = block.columns(block.chosen)
             put_bits(columns, block.start, bits[block.classes], block.rows)
     return columns
@@ -386,13 +397,12 @@ def counted_columns(evidence: Evidence, chances: Propensities) -> CountedColumns
     containing, informative, lonely = [], [], []
     expected: list[list[tuple[int, float]]] = []
     alone_chance = np.zeros(len(evidence.features))
-    one_only = packed_column(evidence.sizes == 1)
     columns = _DistinctColumns()
     for i in range(len(evidence.features)):
         inside = evidence.columns[i]
         parts = chances.tests_by_chance(i, told_apart=len(expected) == i)
         known = parts.known
-        single = inside & one_only & known
+        single = inside & evidence.single & known
         with_others = known & ~single
         containing.append(columns.number_of(inside & with_others))
         informative.append(columns.number_of(with_others))

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap
 
-from swarmtest.analysis.bit_counts import Bits, Bools, Words, chunks
+from swarmtest.analysis.bit_counts import Bits, Bools, Words, bits_between, chunks, rows_of_bits
 from swarmtest.analysis.block_reading import (
     JoinedColumns,
     Uses,
@@ -74,8 +74,8 @@ class Evidence:
     campaign: npt.NDArray[np.int32]
     """Index into `campaigns`, one per test."""
     trial: Counts
-    enabled: Bits
-    """Tests by features: whether each feature was enabled."""
+    columns: Words
+    """A column of bits for each feature: whether it was enabled; bit i is the i-th test."""
     fractions: npt.NDArray[np.uint16] | None
     """Tests by features: weights in 65535ths; None if all are 0 or 1."""
     steps: Counts
@@ -150,10 +150,22 @@ class Evidence:
         return read_target_classes(self)
 
     @cached_property
-    def columns(self) -> Words:
-        """Return `enabled` as a column of bits for each feature; bit i is the i-th test."""
-        parts = [self.enabled.packed_columns(part) for part in chunks(self.n)]
-        return np.concatenate(parts, axis=1)
+    def enabled(self) -> Bits:
+        """Return, for tests by features, whether each feature was enabled."""
+        parts = [
+            rows_of_bits(bits_between(self.columns, part.start, part.stop), part.stop - part.start)
+            for part in chunks(self.n)
+        ]
+        return Bits(np.concatenate(parts), len(self.features))
+
+    @cached_property
+    def single(self) -> Words:
+        """Return the tests with exactly one feature, as a column of bits."""
+        some, several = np.zeros_like(self.columns[0]), np.zeros_like(self.columns[0])
+        for column in self.columns:
+            several |= some & column
+            some |= column
+        return some & ~several
 
     @cached_property
     def sizes(self) -> Counts:
@@ -197,14 +209,13 @@ def read_evidence(store: Store, campaigns: Sequence[int]) -> Evidence:
     if not columns.tests:
         raise UserError(f"{_named(campaigns)} ran no tests yet: there is nothing to learn from")
     signatures = {f.id: f.signature for campaign in campaigns for f in store.faults(campaign)}
-    enabled, fractions = columns.configurations()
     return Evidence(
         campaigns=tuple(campaigns),
         seeds=tuple(record.seed for record in records),
         spaces=spaces,
         features=spaces[0].feature_names,
-        enabled=enabled,
-        fractions=fractions,
+        columns=columns.enabled(),
+        fractions=columns.fractions(),
         odds=columns.odds(),
         origins=tuple(columns.origins),
         fault_ids=tuple(columns.faults),

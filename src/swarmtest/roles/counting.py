@@ -132,10 +132,9 @@ class RoleCounter:
     def _add_counts(self, block: HitBlock, counts: npt.NDArray[np.int32]) -> None:
         """Add, for each row, the number of its tests in which the bit of each column is set."""
         columns = bits_between(self._columns.words, block.start, block.stop)
-        counted = count_bits(
-            block.starts, block.tests, block.chosen, columns, block.columns, self._blocks(block)
-        )
-        block.add(counts, counted)
+        listed = count_bits(block.starts, block.tests, block.chosen, columns, self._blocks(block))
+        of_all = np.bitwise_count(columns).sum(axis=1, dtype=np.int32)
+        block.add(counts, block.whole(listed, of_all))
 
     def _add_chances(self, block: HitBlock, sums: Floats) -> None:
         """Add, for each row, the chances of its tests by feature."""
@@ -144,7 +143,7 @@ class RoleCounter:
         by_class = np.zeros((len(block.hits), values.shape[1]))
         times = self._blocks(block)
         add_values(block.starts, block.tests, block.chosen, values, by_class, times)
-        block.add(sums, by_class)
+        block.add(sums, block.whole(by_class, values.sum(axis=0, dtype=float)))
 
     def _blocks(self, block: HitBlock) -> float:
         """Return how many blocks like this one there are.

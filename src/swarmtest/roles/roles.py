@@ -379,7 +379,7 @@ class EffectWeights:
     def _add_by_chance(self) -> None:
         """Add up from counts: there are few different chances."""
         evidence = self._evidence
-        one_only = packed_column(evidence.sizes == 1)
+        one_only = evidence.single
         known = None if self._known is None else packed_column(self._known)
         for i in range(len(evidence.features)):
             inside = evidence.columns[i]
