@@ -47,7 +47,7 @@ def trials(count: int) -> list[TrialRecord]:
     return [
         TrialRecord(
             number,
-            rng.randbytes(6),
+            b"\0" + rng.randbytes(FEATURES // 8),
             chances,
             "coin",
             rng.getrandbits(62),

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from swarmtest.store import open_store
+
 Swarmtest = Callable[..., subprocess.CompletedProcess[str]]
 
 BEFORE = "=cmd|' /C calc'!A0\x1b]0;owned\x07\u202e\n"
@@ -110,7 +112,7 @@ def text_columns(store: sqlite3.Connection) -> list[tuple[str, str]]:
     tables = [
         name
         for (name,) in store.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-        if not name.startswith("sqlite_") and name != "meta"
+        if not name.startswith("sqlite_") and name not in ("meta", "block_faults")
     ]
     return [
         (table, column)
@@ -120,11 +122,34 @@ def text_columns(store: sqlite3.Connection) -> list[tuple[str, str]]:
     ]
 
 
+def spoil_trials(path: Path, kept: set[str], change: Callable[[str], str]) -> None:
+    """Make the texts of trials hostile."""
+    texts = [name for name in ("fault", "origin", "missing") if f"trials.{name}" not in kept]
+    with open_store(path) as store:
+        numbers = store.campaign_numbers()
+        trials = {number: list(store.trials(number)) for number in numbers}
+        with sqlite3.connect(path) as connection:
+            for table in ("blocks", "block_faults", "block_targets", "block_hits"):
+                connection.execute(f"DELETE FROM {table}")
+        connection.close()
+        for number in numbers:
+            changed = []
+            for trial in trials[number]:
+                values: dict[str, Any] = {name: getattr(trial, name) for name in texts}
+                values = {name: change(text) for name, text in values.items() if text}
+                trial = trial._replace(**values)
+                if kept:
+                    packed = hostile_configuration(trial.configuration)
+                    trial = trial._replace(configuration=packed)
+                changed.append(trial)
+            store.record(number, changed)
+
+
 def spoil(path: Path, kept: set[str], change: Callable[[str], str]) -> None:
     """Make the columns of a store hostile; columns that refer to each other still do."""
+    spoil_trials(path, kept, change)
     with sqlite3.connect(path) as store:
         store.create_function("spoilt", 1, change, deterministic=True)
-        store.create_function("configured", 1, hostile_configuration, deterministic=True)
         columns = text_columns(store)
         assert len(columns) > 25
         for table, column in columns:
@@ -132,8 +157,6 @@ def spoil(path: Path, kept: set[str], change: Callable[[str], str]) -> None:
                 store.execute(
                     f"UPDATE {table} SET {column} = spoilt({column}) WHERE {column} <> ''"
                 )
-        if kept:
-            store.execute("UPDATE trials SET configuration = configured(configuration)")
     store.close()
 
 

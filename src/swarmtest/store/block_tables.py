@@ -45,6 +45,11 @@ _INSERT_FAULT = (
 )
 _INSERT_TARGETS = "INSERT INTO block_targets (campaign, first, targets) VALUES (?, ?, ?)"
 _INSERT_HITS = "INSERT INTO block_hits (campaign, first, hits) VALUES (?, ?, ?)"
+_OVERLAPPING = """
+SELECT first, last, trials FROM blocks WHERE campaign = ? AND first <= ? AND first >= coalesce(
+    (SELECT max(first) FROM blocks WHERE campaign = ? AND first < ?), ?)
+ORDER BY first
+"""
 TABLES = ("blocks", "block_faults", "block_targets", "block_hits")
 """The tables with a row, or several, per block."""
 
@@ -110,13 +115,9 @@ def _delete_block(execute: Execute, campaign: int, first: int) -> None:
 
 def _overlapping(execute: Execute, campaign: int, first: int, last: int) -> list[BlockRange]:
     """Return the blocks that overlap a range of trials, in order."""
-    columns = "SELECT first, last, trials FROM blocks WHERE campaign = ?"
     # As blocks do not overlap each other, only one that begins earlier can reach into the range.
-    before = execute(f"{columns} AND first < ? ORDER BY first DESC LIMIT 1", (campaign, first))
-    inside = execute(
-        f"{columns} AND first >= ? AND first <= ? ORDER BY first", (campaign, first, last)
-    )
-    return [BlockRange._make(row) for row in [*before, *inside] if row[1] >= first]
+    rows = execute(_OVERLAPPING, (campaign, last, campaign, first, first))
+    return [BlockRange._make(row) for row in rows if row[1] >= first]
 
 
 def add_packed(execute: Execute, campaign: int, layout: BlockLayout, packed: PackedBlock) -> None:

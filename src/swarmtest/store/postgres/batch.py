@@ -81,11 +81,14 @@ def with_marks(query: str) -> str:
 
 
 def executing(connection: Connection) -> Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]:
-    """Return a function that runs a statement of `swarmtest.store` and returns its rows."""
+    """Return a function that runs a statement of `swarmtest.store` and returns its rows.
+
+    In a pipeline, statements without rows are sent without waiting for the one before.
+    """
 
     def execute(query: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         cursor = connection.execute(with_marks(query), encode_row(values), binary=True)
-        return cursor.fetchall() if cursor.description else []
+        return cursor.fetchall() if query.lstrip().startswith("SELECT") else []
 
     return execute
 

@@ -221,11 +221,12 @@ class PostgresStore(BlockStore):
         def insert(connection: Connection) -> None:
             self._hold_blocks(connection, campaign)
             execute = executing(connection)
-            for packed in blocks:
-                add_packed(execute, campaign, layout, packed)
-            add_trials(execute, campaign, layout, trials)
-            insert_faults(connection, campaign, faults)
-            insert_tests(connection, campaign, tests)
+            with connection.pipeline():
+                for packed in blocks:
+                    add_packed(execute, campaign, layout, packed)
+                add_trials(execute, campaign, layout, trials)
+                insert_faults(connection, campaign, faults)
+                insert_tests(connection, campaign, tests)
 
         self._server.write(insert)
 
