@@ -264,7 +264,7 @@ def speed(size: Size) -> dict[str, object]:
     _, layered_seconds = table_of(layered, columns)
     _, layered_merged = table_of(layered, few)
     compiled, counting_bits._compiled = counting_bits._compiled, lambda: None  # type: ignore
-    compiled_loops, kernels.compiled_loops = kernels.compiled_loops, lambda bits: None
+    compiled_loops, kernels.compiled_loops = kernels.compiled_loops, lambda seconds: None
     plain, numpy_seconds = table_of(coin, columns)
     _, numpy_merged = table_of(coin, few)
     counting_bits._compiled, counting_bits._WORTH_COMPILING = compiled, usual

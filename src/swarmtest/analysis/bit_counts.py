@@ -219,11 +219,13 @@ def listed_tests(starts: Numbers, tests: Numbers, chosen: Numbers, lengths: Numb
     if chosen[-1] - chosen[0] + 1 == len(chosen) and (np.diff(chosen) == 1).all():
         return tests[starts[chosen[0]] : starts[chosen[-1] + 1]]
     ends = np.cumsum(lengths)
-    return tests[np.arange(ends[-1]) + np.repeat(starts[chosen] - (ends - lengths), lengths)]
+    places = np.arange(ends[-1]) + np.repeat(starts[chosen] - (ends - lengths), lengths)
+    listed: Numbers = tests[places]
+    return listed
 
 
 def _add_few(
-    starts: Numbers, tests: Numbers, chosen: Numbers, columns: Words, counts: Counts
+    starts: Numbers, tests: Numbers, chosen: Numbers, columns: Words, counts: Numbers
 ) -> None:
     """Add the bits of the tests of classes that few tests hit, with numpy.
 

@@ -69,7 +69,7 @@ class JoinedColumns:
         self._columns.append(block.enabled)
         self._sizes.append(block.size)
         self._fractions.append(_fractions(block))
-        columns = {
+        columns: dict[str, npt.NDArray[Any]] = {
             "campaign": np.full(block.size, campaign, np.int32),
             "trial": block.numbers,
             "steps": block.steps,

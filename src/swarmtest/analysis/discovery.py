@@ -115,8 +115,8 @@ def _read_order(store: Store, campaign: int) -> _Order:
     if not parts:
         nothing = np.empty(0, np.int64)
         return _Order(nothing, nothing, nothing, nothing.astype(bool), nothing.astype(np.int32), ())
-    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    return _Order(*columns, tuple(faults))
+    numbers, cpu_ns, steps, known, fault = map(np.concatenate, zip(*parts, strict=True))
+    return _Order(numbers, cpu_ns, steps, known, fault, tuple(faults))
 
 
 def _discovery(

@@ -162,13 +162,21 @@ def student_p_value(t: Any, freedom: Any) -> Floats:
     return beta_cdf(freedom / (freedom + t * t), freedom / 2, 0.5)
 
 
-def student_quantile(confidence: float, freedom: Any) -> Any:
+@lru_cache(maxsize=4096)
+def student_quantile(confidence: float, freedom: float) -> float:
     """Return how many standard errors a two-sided interval of Student's t reaches.
-
-    `freedom` is a number or an array of numbers.
 
     >>> round(student_quantile(0.95, 4), 3)
     2.776
+    """
+    return float(student_quantiles(confidence, freedom)[()])
+
+
+def student_quantiles(confidence: float, freedom: Any) -> Floats:
+    """Return `student_quantile` for an array of degrees of freedom.
+
+    >>> student_quantiles(0.95, [4, 1e6]).round(3).tolist()
+    [2.776, 1.96]
     """
     freedom = np.asarray(freedom, float)
     z = normal_quantile(confidence)
@@ -176,7 +184,7 @@ def student_quantile(confidence: float, freedom: Any) -> Any:
     few = freedom < _MANY
     if few.any():
         reach = np.where(few, _exact_quantile(confidence, z, np.where(few, freedom, 1.0)), reach)
-    return float(reach) if reach.ndim == 0 else reach
+    return np.asarray(reach)
 
 
 def _expanded_quantile(z: float, freedom: Floats) -> Floats:
@@ -187,7 +195,9 @@ def _expanded_quantile(z: float, freedom: Floats) -> Floats:
         (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
         (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
     )
-    expansion: Floats = z + sum(term / freedom**power for power, term in enumerate(terms, 1))
+    expansion = np.full_like(freedom, z)
+    for power, term in enumerate(terms, 1):
+        expansion += term / freedom**power
     return expansion
 
 

@@ -166,7 +166,7 @@ class PropensityRows:
         """Return the tests in which some feature could have been in or out."""
         if self.estimates is not None:
             return np.concatenate([~np.isnan(self[c]).all(axis=1) for c in chunks(len(self))])
-        open_rows = ((self.odds > 0) & (self.odds < 1)).any(axis=1)
+        open_rows = np.asarray(((self.odds > 0) & (self.odds < 1)).any(axis=1))
         telling: Bools = open_rows[self.row] & ~self.silenced
         return telling
 

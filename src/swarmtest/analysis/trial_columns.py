@@ -165,7 +165,8 @@ class Evidence:
         for column in self.columns:
             several |= some & column
             some |= column
-        return some & ~several
+        single: Words = some & ~several
+        return single
 
     @cached_property
     def sizes(self) -> Counts:
@@ -175,8 +176,7 @@ class Evidence:
     @cached_property
     def has_uses(self) -> Bools:
         """Return the tests that are known to have used some feature."""
-        uses: Bools = self.used.any(axis=1)
-        return uses
+        return np.asarray(self.used.any(axis=1))
 
     @cached_property
     def lots(self) -> npt.NDArray[np.float32]:

@@ -43,7 +43,7 @@ from swarmtest.analysis.intervals import (
     Floats,
     benjamini_hochberg,
     student_p_value,
-    student_quantile,
+    student_quantiles,
 )
 from swarmtest.analysis.role_cells import FIXED, INSUFFICIENT, IRRELEVANT, SUPPRESSOR, TRIGGER
 from swarmtest.analysis.trial_columns import Evidence
@@ -154,7 +154,7 @@ def _judged(
     """Return amounts with their effects, intervals, roles and p-values."""
     measured = errors >= 1e-12  # the others are the median feature itself
     freedom = np.array([min(amount.hits, amount.others) - 1 for amount in amounts], float)
-    reach = student_quantile(confidence, freedom) * errors
+    reach = student_quantiles(confidence, freedom) * errors
     low, high = np.where(measured, effects - reach, 0.0), np.where(measured, effects + reach, 0.0)
     scores = np.divide(effects, errors, out=np.zeros(len(errors)), where=measured)
     p_values = np.where(measured, student_p_value(scores, freedom), 1.0)
@@ -362,7 +362,7 @@ def _drawn(evidence: Evidence, rows: Numbers, group: Numbers, wanted: Numbers) -
 def _enabled_in(evidence: Evidence, rows: Numbers) -> Counts:
     """Return in how many of some tests each feature is enabled."""
     if len(rows) < evidence.n // 64:
-        return evidence.enabled[rows].sum(axis=0, dtype=np.int64)
+        return np.asarray(evidence.enabled[rows].sum(axis=0, dtype=np.int64))
     chosen = np.zeros(evidence.n, bool)
     chosen[rows] = True
     return bits_in_common(evidence.columns, packed(chosen[:, None])[0])

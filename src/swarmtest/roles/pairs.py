@@ -100,6 +100,8 @@ def pairs(
 
     `rows` are the tests that hit the target.
     """
+    if not len(rows):
+        return []
     hits = _Hits(evidence, chances, rows, evidence.sizes[rows] == 1, confidence)
     independent = effective_tests(evidence.clusters[rows], np.ones(len(rows))) / chances.same_seed
     p_one_direction = _interaction_p_values(hits, len(rows) / max(independent, 1e-9))

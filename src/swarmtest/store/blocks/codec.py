@@ -556,7 +556,7 @@ class _StoredHits(BlockHits):
             small = np.frombuffer(_decompressed(packed_small), np.uint8)
             # Narrow numbers take half of the time.
             narrow = len(counts) * self.size < 2**31
-            gaps = small.astype(np.int32 if narrow else np.int64)
+            gaps: npt.NDArray[Any] = small.astype(np.int32 if narrow else np.int64)
             if packed_big:
                 gaps[small == _BIG_GAP] = _unpack_ints(packed_big)
             starts = np.concatenate([[0], np.cumsum(stored)])
@@ -569,7 +569,7 @@ class _StoredHits(BlockHits):
             return StoredPositions(starts, totals.astype(np.int32, copy=False), many)
 
     @cached_property
-    def positions(self) -> Indices:  # type: ignore[override]  # a field, which is not set here
+    def positions(self) -> Indices:
         """The positions of the trials that hit each class, in order within the class."""
         starts, positions, many = self.stored
         if not many.any():

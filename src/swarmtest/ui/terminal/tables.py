@@ -170,7 +170,7 @@ def feature_rows(store: Store, campaign: int) -> list[tuple[str, ...]]:
     summary, features = store.summary(campaign), store.feature_summary(campaign)
     failed_with = _failed_with(store, campaign, len(space.features)) if summary["failed"] else None
     tests, failed = summary["trials"], summary["failed"]
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for i, name in enumerate(space.feature_names):
         allowed = int(features.enabled[i])
         with_it = 0 if failed_with is None else int(failed_with[i])
