@@ -44,7 +44,7 @@ from swarmtest.core.configuration import unpack_weights
 from swarmtest.core.sampling import Proposal
 from swarmtest.core.seeds import trial_key
 from swarmtest.core.targets import Target, pack_hits
-from swarmtest.roles.counting import count_table
+from swarmtest.roles.counting import RoleCounter
 from swarmtest.roles.pairs import pairs
 from swarmtest.roles.roles import RoleTable
 from swarmtest.roles.study import Study
@@ -164,7 +164,9 @@ def table_of(evidence: Evidence, columns: Words) -> tuple[RoleTable, float]:
     finding_likes = cpu_seconds() - start
     prepared = list(blocks(distinct, evidence.n))
     start = cpu_seconds()
-    table = count_table(evidence, odds, targets, lambda part: prepared, len(distinct), 0.95, row)
+    counter = RoleCounter(evidence, odds, 0.95)
+    cells, hits = counter.cells(lambda part: prepared, len(distinct))
+    table = counter.table(targets, cells, hits, row)
     table.discoveries()
     return table, cpu_seconds() - start + finding_likes
 
@@ -262,7 +264,7 @@ def speed(size: Size) -> dict[str, object]:
     _, layered_seconds = table_of(layered, columns)
     _, layered_merged = table_of(layered, few)
     compiled, counting_bits._compiled = counting_bits._compiled, lambda: None  # type: ignore
-    compiled_loops, kernels.compiled_loops = kernels.compiled_loops, lambda bits: None
+    compiled_loops, kernels.compiled_loops = kernels.compiled_loops, lambda seconds: None
     plain, numpy_seconds = table_of(coin, columns)
     _, numpy_merged = table_of(coin, few)
     counting_bits._compiled, counting_bits._WORTH_COMPILING = compiled, usual
@@ -397,7 +399,7 @@ def _compared(study: Study, hit: On) -> dict[str, float]:
         for feature in set(range(FEATURES)) - mattering:
             claims["wrong"].append(bool(codes[0][feature]))
             claims["wrong_raw"].append(bool(codes[1][feature]))
-        found = pairs(study.evidence, study.chances, hit[:, number])
+        found = pairs(study.evidence, study.chances, np.flatnonzero(hit[:, number]))
         named = [{int(p.feature[1:]), int(p.other[1:])} for p in found]
         if truth.pair:
             claims["pair"].append(set(truth.pair) in named)

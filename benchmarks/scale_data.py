@@ -119,9 +119,8 @@ class Made:
             features=self.space.feature_names,
             campaign=zeros,
             trial=np.arange(self.tests),
-            enabled=Bits(np.concatenate(words), self.features),
+            columns=Bits(np.concatenate(words), self.features).packed_columns(slice(None)),
             fractions=None,
-            used=np.broadcast_to(np.zeros(1, np.uint8), (self.tests, self.features)),
             steps=np.ones(self.tests, np.int64),
             cpu_seconds=np.zeros(self.tests),
             odds=np.full((1, self.features), 0.5, np.float32),
@@ -132,8 +131,6 @@ class Made:
             signatures=(),
             fault=zeros - 1,
             hits_known=np.ones(self.tests, bool),
-            reached=BitMap(),
-            target_class=np.empty(0, np.int32),
             invalid=0,
         )
 

@@ -15,7 +15,7 @@ import json
 import resource
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from harness import cpu_seconds
@@ -23,12 +23,13 @@ from scale_data import Made
 
 from swarmtest import open_store
 from swarmtest.analysis.propensities import propensities_of
-from swarmtest.analysis.role_cells import HitBlock, transposed_blocks
+from swarmtest.analysis.role_cells import HitBlock
 from swarmtest.core.targets import Target
 from swarmtest.growth.growth import measure_growth
-from swarmtest.roles.counting import count_table
+from swarmtest.roles.counting import RoleCounter
 from swarmtest.roles.study import Study
 from swarmtest.roles.triage import triage
+from swarmtest.store.blocks.hits import invert_hits
 
 _OVER_AND_OVER = 4_000
 
@@ -47,18 +48,21 @@ def megabytes() -> int:
 
 def counting(made: Made) -> dict[str, float]:
     some = Made(_OVER_AND_OVER, made.features, made.targets, made.hits, made.likes)
-    rows = list(itertools.islice(some.rows(), made.tests))
+    hits = invert_hits(list(itertools.islice(some.rows(), made.tests)))
     evidence = made.evidence()
     count = len(made.starts) - 1
     targets = tuple(Target("line", str(i)) for i in range(count))
     before = megabytes()
     start = cpu_seconds()
 
-    def blocks(part: slice) -> Iterable[HitBlock]:
+    def blocks(part: slice) -> Iterator[HitBlock]:
         assert part == slice(0, count), "there are no groups, so there is one pass"
-        return transposed_blocks(itertools.islice(itertools.cycle(rows), made.tests), count)
+        for first in range(0, made.tests, hits.size):
+            columns = hits.starts, hits.positions, hits.targets, hits.classes
+            yield HitBlock(first, min(first + hits.size, made.tests), *columns)
 
-    table = count_table(evidence, propensities_of(evidence), targets, blocks, count, 0.95)
+    counter = RoleCounter(evidence, propensities_of(evidence), 0.95)
+    table = counter.table(targets, *counter.cells(blocks, count))
     counted = cpu_seconds() - start
     table.rows.discoveries(0.05)
     return {

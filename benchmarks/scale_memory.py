@@ -15,14 +15,11 @@ from pathlib import Path
 from scale_data import Made
 
 from swarmtest import open_store
-from swarmtest.analysis import role_cells
 from swarmtest.roles.study import Study
 
 
 def main() -> None:
     tests, features, targets, hits = map(int, sys.argv[1:5])
-    # Blocks as small as the campaign: with the usual ones a small campaign is one block.
-    role_cells.BLOCK_HITS = 50_000
     with tempfile.TemporaryDirectory() as place, open_store(str(Path(place) / "made.db")) as store:
         campaign = Made(tests, features, targets, hits).record_into(store)
         tracemalloc.start()

@@ -16,13 +16,16 @@ from hypothesis import strategies as st
 from simulated_campaigns import record, space_of
 
 from swarmtest import open_store
-from swarmtest.analysis import bit_counts, role_cells, trial_columns
-from swarmtest.analysis.bit_counts import Bits
-from swarmtest.analysis.role_cells import HitBlock, blocks_of_bools
-from swarmtest.analysis.trial_columns import TargetClasses
+from swarmtest.analysis import bit_counts, role_cells
+from swarmtest.analysis.bit_counts import Bits, count_bits, packed
+from swarmtest.analysis.block_reading import TargetClasses
+from swarmtest.analysis.role_cells import HitBlock, blocks_of_tests
 from swarmtest.growth.growth import measure_growth
 from swarmtest.roles import counting
 from swarmtest.roles.study import Study
+from swarmtest.store.blocks import TrialBlock, features_of
+from swarmtest.store.blocks.hits import invert_hits
+from swarmtest.store.sqlite.store import SqliteStore
 
 
 def needs_first(weights):
@@ -85,6 +88,14 @@ def same(one, other):
         assert np.allclose(numbers[0], numbers[1], rtol=1e-5, atol=1e-9, equal_nan=True), name
 
 
+def in_small_blocks(store, campaign, *, after=-1, hits=True):
+    """Yield blocks of a few trials, whose bits do not end with a word."""
+    features = features_of(store.campaign(campaign).space)
+    trials = list(store.trials(campaign, after=after))
+    for start in range(0, len(trials), 37):
+        yield TrialBlock.from_records(trials[start : start + 37], features)
+
+
 @pytest.mark.parametrize("strategies", [("coin",), ("layered", "coin:n=20"), ("activation",)])
 def test_the_size_of_blocks_changes_no_result(strategies, monkeypatch):
     space = space_of(7)
@@ -96,14 +107,18 @@ def test_the_size_of_blocks_changes_no_result(strategies, monkeypatch):
     ]
     usual = everything(store, ids)
     monkeypatch.setattr(bit_counts, "ROWS", 64)
-    monkeypatch.setattr(role_cells, "BLOCK_HITS", 40)
-    monkeypatch.setattr(trial_columns, "_ROWS", 100)
+    monkeypatch.setattr(role_cells, "MOST_TESTS", 100)
+    monkeypatch.setattr(role_cells, "_FLAGS", 1000)
     monkeypatch.setattr(role_cells, "CELLS", 5)
     monkeypatch.setattr(counting, "GROUP_BYTES", 100)
     monkeypatch.setattr(bit_counts, "_GATHERED", 10)
+    monkeypatch.setattr(bit_counts, "_TARGETS", 1)
+    monkeypatch.setattr(bit_counts, "_WORDS_PER_SUM", 2)
+    monkeypatch.setattr(SqliteStore, "blocks", in_small_blocks)
     same(usual, everything(store, ids))
-    monkeypatch.setattr(counting, "_DENSE", 2.0)
-    same(usual, everything(store, ids))
+    for many in (0.0, 2.0):
+        monkeypatch.setattr(bit_counts, "_MANY", many)
+        same(usual, everything(store, ids))
 
 
 def test_machine_code_says_the_same(monkeypatch):
@@ -112,12 +127,13 @@ def test_machine_code_says_the_same(monkeypatch):
     ids = [record(store, space_of(70), "activation", 900, 0, TRUTHS)]
     usual = everything(store, ids)
     monkeypatch.setattr(bit_counts, "_WORTH_COMPILING", 0)
-    monkeypatch.setattr(counting, "_DENSE", 2.0)
-    same(usual, everything(store, ids))
+    for many in (0.0, 2.0):
+        monkeypatch.setattr(bit_counts, "_MANY", many)
+        same(usual, everything(store, ids))
 
 
 def block_of(hits) -> HitBlock:
-    (block,) = blocks_of_bools(hits)
+    (block,) = blocks_of_tests([np.flatnonzero(column) for column in hits.T], len(hits))
     return block
 
 
@@ -128,15 +144,16 @@ def test_rows_of_bits_add_up(tests, targets, columns, density, seed):
     hits = random.random((tests, targets)) < density
     has = random.random((tests, columns)) < 0.5
     block = block_of(hits)
-    for compiled in (False, True):
-        counts = np.ones((targets, columns), np.int32)
-        chosen = np.arange(targets)
-        rows = Bits.of(has).words
-        if compiled:
-            bit_counts._add_rows(block.starts, block.tests, chosen, rows, counts)
-        else:
-            bit_counts.add_rows(block.starts, block.tests, chosen, rows, counts)
-        assert np.array_equal(counts, 1 + hits.T.astype(int) @ has.astype(int))
+    expected = hits.T.astype(int) @ has.astype(int)
+    counts = np.ones((targets, columns), np.int32)
+    bit_counts._add_rows(block.starts, block.tests, np.arange(targets), Bits.of(has).words, counts)
+    assert np.array_equal(counts, 1 + expected)
+    words = packed(has)
+    for many in (0.0, 0.5, 2.0):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(bit_counts, "_MANY", many)
+            counted = count_bits(block.starts, block.tests, block.chosen, words)
+        assert np.array_equal(counted, expected)
 
 
 def test_more_hits_than_a_few_planes_hold_are_counted_in_machine_code():
@@ -154,8 +171,9 @@ def test_more_hits_than_a_few_planes_hold_are_counted_in_machine_code():
 @given(st.lists(st.sets(st.integers(0, 12)), max_size=30))
 def test_targets_are_alike_if_the_same_tests_hit_them(hits):
     target_classes = TargetClasses()
-    for test, ids in enumerate(hits):
-        target_classes.add(test, np.array(sorted(ids), int))
+    for block in (hits[:7], hits[7:]):
+        inverted = invert_hits([sorted(ids) for ids in block])
+        target_classes.add(inverted.targets, inverted.classes)
     classes = target_classes.classes()
     by_hand = {id: frozenset(t for t, ids in enumerate(hits) if id in ids) for id in range(13)}
     reached = [id for id in by_hand if by_hand[id]]
@@ -190,7 +208,7 @@ def peak_of(tests: int) -> int:
 
 def test_memory_does_not_grow_with_the_hits_of_more_tests():
     """What may grow: packed columns. Bools of tests by targets would be 2,000 bytes a test."""
-    few, many = 1_000, 6_000
+    few, many = 5_000, 13_000  # one block, and three
     packed = 40 // 8 + 40 + 8 * 8 + 16
     margin = 2 * packed + 100
     assert peak_of(many) - peak_of(few) < margin * (many - few)

@@ -117,27 +117,19 @@ def test_rows_with_open_entries_are_one_cluster_if_what_they_fix_is_the_same():
 
 
 @pytest.mark.parametrize("targets", [1, 3, 40])
-def test_hits_turned_round_are_the_hits_of_each_test(targets, monkeypatch):
-    """In blocks of 64 tests, over two campaigns."""
-    monkeypatch.setattr(role_cells, "BLOCK_HITS", 1)
+def test_hits_turned_round_are_the_hits_of_each_test(targets):
+    """Over two campaigns, of which the first does not end with a word of bits."""
     store = open_store(":memory:")
     ids = [record(store, SPACE, "coin", 150, seed, [half] * targets) for seed in range(2)]
     study = Study(store, ids)
     numbers = list(study.targets)
-    blocks = list(role_cells.hit_blocks(store, study.evidence, numbers))
-    assert len(blocks) > 1
-    turned = np.concatenate(
-        [
-            np.unpackbits(b.columns().view(np.uint8), axis=1, bitorder="little")[
-                :, : b.stop - b.start
-            ]
-            for b in blocks
-        ],
-        axis=1,
-    )
+    columns = role_cells.hit_columns(study.evidence, numbers)
+    turned = np.unpackbits(columns.view(np.uint8), axis=1, bitorder="little")[:, :300]
     rows = [set(map(int, _ids(trial))) for id in ids for trial in store.trials(id)]
-    expected = [[number in row for row in rows] for number in numbers]
+    expected = np.array([[number in row for row in rows] for number in numbers])
     assert np.array_equal(turned.astype(bool), expected)
+    counts = role_cells.hit_counts(study.evidence, numbers)
+    assert np.array_equal(counts, expected.sum(axis=1))
 
 
 def _ids(trial):
@@ -207,10 +199,10 @@ def test_a_real_campaign_is_read_back():
     with open_store(":memory:") as store:
         outcome = Campaign(Light, "coin", 40, store=store, workers=0, seed=3).run()
         study = Study(store, [outcome.campaign])
-        lit = study.hit(study.find("event:lit"))
-    assert np.array_equal(lit, study.evidence.used[:, 0] > 0)
-    assert np.array_equal(study.evidence.used.sum(axis=1), study.evidence.steps)
-    assert not study.evidence.used[~study.evidence.enabled[:]].any()
+        lit, used = study.hit(study.find("event:lit")), study.evidence.used
+    assert np.array_equal(lit, used[:, 0] > 0)
+    assert np.array_equal(used.sum(axis=1), study.evidence.steps)
+    assert not used[~study.evidence.enabled[:]].any()
 
 
 def test_a_campaign_without_tests_has_nothing_to_tell():

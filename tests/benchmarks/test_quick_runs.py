@@ -45,6 +45,10 @@ KEYS: dict[str, tuple[str, ...]] = {
     "interrupts.py": tuple(f"ctrl_c_{case}_s" for case in ("busy", "hanging", "again", "locked")),
     "known_bugs.py": ("found", "mean_precision", "mean_recall", "gone_after_fix"),
     "merging.py": ("exact_100_seconds", "exact_400_seconds", "proven_share_100"),
+    "million.py": (
+        *("show_s", "faults_s", "roles_fault_s", "roles_line_s", "growth_s", "report_s"),
+        *("bytes_per_test", "bytes_per_test_plain", "peak_mb"),
+    ),
     "mutation.py": ("vs_best_peer", "differing_verdicts"),
     "mutation_native.py": ("vs_one_by_one", "differing_verdicts"),
     "mutation_schemata.py": ("schemata_vs_swap", "differing"),
@@ -217,6 +221,12 @@ def test_covering_arrays_are_covering_and_small() -> None:
     assert figures["worst_vs_best_known"] <= 1.25
     assert figures["worst_vs_nist"] <= 1.0
     assert figures["rows_23_5"] <= 136
+
+
+def test_every_command_answers_about_a_campaign_like_that_of_a_million_tests() -> None:
+    figures = figures_of("million.py", "--tests", "500")
+    assert figures["tests"] == 500
+    assert figures["bytes_per_test"] > figures["bytes_per_test_plain"] > 0
 
 
 def test_roles_agree_with_statsmodels_and_wrong_ones_are_rare() -> None:

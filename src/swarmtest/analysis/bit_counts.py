@@ -3,14 +3,13 @@
 Whether a test had a feature or hit a target is one bit. `Bits` holds a row of bits for each test,
 so a million tests x 300 features take 40 MB.
 
-- For targets that few tests hit, `transpose` sorts the hits of a block of tests by target, and
-  `add_rows` adds up, for each target, the rows of bits of the tests that hit it. A sum of bits is
-  bit-sliced: word k of a counter holds bit k of 64 counts, so adding a row of 64 columns takes a
-  few ANDs and XORs, and eight rows are added at a time.
-- For targets that many tests hit, `cooccurrence` ANDs and counts columns of bits. For 100,000 tests
-  x 64 features x 20,000 targets, 16 billion bytes are ANDed. A matrix product and compressed
-  bitmaps were slower when they were tried. Targets with the same column are counted once: the lines
-  of one basic block are hit by the same tests.
+- For targets that few tests hit, the rows of bits of the tests that hit it are added up. In machine
+  code a sum of bits is bit-sliced: word k of a counter holds bit k of 64 counts, so adding a row of
+  64 columns takes a few ANDs and XORs, and eight rows are added at a time.
+- For targets that many tests hit, columns of bits are ANDed and counted. For 100,000 tests x 64
+  features x 20,000 targets, 16 billion bytes are ANDed. A matrix product and compressed bitmaps
+  were slower when they were tried. Targets with the same column are counted once: the lines of one
+  basic block are hit by the same tests.
 
 The inner loops are compiled by numba if it is installed (``pip install 'swarmtest[fast]'``), which
 makes them several times as fast as numpy (``benchmarks/roles.py`` prints both). Starting numba
@@ -37,12 +36,21 @@ ROWS = 16_384
 """Tests that are unpacked at a time where all of them are needed: whole words of 64."""
 MOST_TESTS = 65_536
 """The most tests of a block: their numbers within it take two bytes."""
-_WORTH_COMPILING = 500_000_000
-"""Bits to add (about half a second in numpy) from which starting numba pays."""
-_BITS_PER_WORD = 5 / 3
-"""To AND and count a word takes numpy as long as to add this many bits."""
+_WORTH_COMPILING = 0.5
+"""Seconds of work in numpy from which starting numba pays."""
+_SECONDS_PER_WORD, _SECONDS_PER_BIT = 0.8e-9, 1e-9
+"""What numpy takes to AND and count a word, and to add a bit or a number."""
 _GATHERED = 1 << 16
 """Rows that numpy gathers at a time."""
+_MANY = 1 / 128
+"""For classes that a larger share of the tests hit, numpy ANDs words; for others, it adds the bits
+of their tests."""
+_FLAGS = 32 << 20
+"""Bytes for bits that are not packed yet."""
+_TARGETS = 256
+"""Targets that are ANDed at a time in numpy."""
+_WORDS_PER_SUM = 1023
+"""So many words have at most 2^16 - 1 bits."""
 _ONES, _PAIRS, _FOURS = (np.uint64(int(f"0x{d * 8}", 16)) for d in ("55", "33", "0f"))
 _BYTES, _1, _2, _4, _56 = (np.uint64(v) for v in (0x0101010101010101, 1, 2, 4, 56))
 """Constants of the bit count, in the only type that numba does not convert."""
@@ -141,98 +149,136 @@ class Bits:
 class CompiledLoops(NamedTuple):
     """The loops in machine code."""
 
-    transpose: Callable[[Numbers, Numbers, Numbers, Numbers], None]
     add_rows: Callable[[Numbers, Numbers, Numbers, Numbers, Numbers], None]
-    add_values: Callable[[Numbers, Numbers, Numbers, Numbers], None]
+    add_values: Callable[[Numbers, Numbers, Numbers, Numbers, Numbers], None]
     cooccurrence: Callable[[Words, Words, Counts], None]
 
 
-def compiled_loops(bits: int) -> CompiledLoops | None:
-    """Return the compiled loops if this many bits are worth it and numba is installed."""
-    if bits < _WORTH_COMPILING and not _compiled.cache_info().currsize:
-        return None
-    return _compiled()
+def compiled_loops(seconds: float) -> CompiledLoops | None:
+    """Return the compiled loops if so much work in numpy is worth it and numba is installed."""
+    return _compiled() if seconds >= _WORTH_COMPILING else None
 
 
-def transpose(
-    columns: Numbers, lengths: Numbers, targets: int, work: int
-) -> tuple[Numbers, Numbers]:
-    """Return, for each target, the tests that hit it, from the targets that each test hit.
+def count_bits(
+    starts: Numbers, tests: Numbers, chosen: Numbers, columns: Words, times: float = 1.0
+) -> npt.NDArray[np.int32]:
+    """Return, for classes of targets by columns, in how many of a class's tests a bit is set.
 
-    `columns` has the targets of the first test, then those of the second, and so on; `lengths` says
-    how many each test has. The result is where the tests of each target start, and the tests.
+    The tests of class i are those from ``starts[i]`` to ``starts[i + 1]`` of `tests`. Only the
+    `chosen` classes are counted; others have 0. `times` is how often something of this size is
+    counted in all.
 
-    >>> starts, tests = transpose(np.array([2, 0, 2], np.int32), np.array([1, 2]), 3, 0)
-    >>> starts.tolist(), tests.tolist()
-    ([0, 1, 1, 3], [1, 0, 1])
+    >>> starts, tests = np.array([0, 2, 3]), np.array([0, 1, 1])
+    >>> columns = packed(np.array([[True, True], [False, True]]))
+    >>> count_bits(starts, tests, np.array([0, 1]), columns).tolist()
+    [[1, 2], [0, 1]]
     """
-    starts = np.zeros(targets + 1, np.int64)
-    np.cumsum(np.bincount(columns, minlength=targets), out=starts[1:])
-    compiled = compiled_loops(work)
+    counts = np.zeros((len(starts) - 1, len(columns)), np.int32)
+    lengths = np.diff(starts)[chosen]
+    chosen, lengths = chosen[lengths > 0], lengths[lengths > 0]
+    if not len(chosen):
+        return counts
+    size = columns.shape[1] * _WORD
+    many = lengths > size * _MANY
+    few, dense = chosen[~many], chosen[many]
+    compiled = compiled_loops(_SECONDS_PER_BIT * int(lengths[~many].sum()) * len(columns) * times)
     if compiled is not None:
-        tests = np.empty(len(columns), np.uint16)
-        compiled.transpose(columns, lengths, starts[:-1].copy(), tests)
-        return starts, tests
-    numbers = np.repeat(np.arange(len(lengths), dtype=np.uint16), lengths)
-    return starts, numbers[np.argsort(columns, kind="stable")]
+        compiled.add_rows(starts, tests, few, rows_of_bits(columns, size), counts)
+    elif len(few):
+        _add_few(starts, tests, few, columns, counts)
+    compiled = compiled_loops(_SECONDS_PER_WORD * len(dense) * columns.size * times)
+    for part in chunks(len(dense), max(_FLAGS // size, 1)):
+        bits = bits_of(starts, tests, dense[part], size)
+        counts[dense[part]] = _counted(bits, columns, compiled)
+    return counts
 
 
-def add_rows(
-    starts: Numbers, tests: Numbers, chosen: Numbers, rows: npt.NDArray[np.uint64], counts: Numbers
-) -> None:
-    """Add to each chosen target's counts the bits of the rows of its tests.
+def bits_of(starts: Numbers, tests: Numbers, chosen: Numbers, size: int) -> Words:
+    """Return the tests of some classes as columns of `size` bits, a multiple of 64.
 
-    >>> counts = np.zeros((1, 3), np.int32)
-    >>> tests, rows = np.array([0, 2]), np.array([[0b011], [0b111], [0b001]], np.uint64)
-    >>> add_rows(np.array([0, 2]), tests, np.array([0]), rows, counts)
-    >>> counts.tolist()
-    [[2, 1, 0]]
+    >>> bits_of(np.array([0, 2]), np.array([0, 3]), np.array([0]), 64).tolist()
+    [[9]]
     """
     lengths = starts[chosen + 1] - starts[chosen]
-    compiled = compiled_loops(int(lengths.sum()) * counts.shape[1])
-    if compiled is not None:
-        compiled.add_rows(starts, tests, chosen, rows, counts)
-        return
-    bits = np.unpackbits(rows.view(np.uint8), axis=1, count=counts.shape[1], bitorder="little")
-    _add_gathered(starts, tests, chosen, bits, counts)
+    flags = np.zeros((len(chosen), size), bool)
+    places = np.repeat(np.arange(len(chosen)) * size, lengths)
+    places += listed_tests(starts, tests, chosen, lengths)
+    flags.ravel()[places] = True
+    return np.packbits(flags, axis=1, bitorder="little").view(np.uint64)
 
 
-def add_values(starts: Numbers, tests: Numbers, values: Numbers, sums: Numbers) -> None:
-    """Add to each target's sums the rows of numbers of its tests.
+def listed_tests(starts: Numbers, tests: Numbers, chosen: Numbers, lengths: Numbers) -> Numbers:
+    """Return the tests of some classes, one class after the other; `lengths` says how many.
+
+    >>> starts, tests = np.array([0, 2, 3]), np.array([5, 6, 7])
+    >>> listed_tests(starts, tests, np.array([1]), np.array([1])).tolist()
+    [7]
+    """
+    if not len(chosen):
+        return tests[:0]
+    if chosen[-1] - chosen[0] + 1 == len(chosen) and (np.diff(chosen) == 1).all():
+        return tests[starts[chosen[0]] : starts[chosen[-1] + 1]]
+    ends = np.cumsum(lengths)
+    places = np.arange(ends[-1]) + np.repeat(starts[chosen] - (ends - lengths), lengths)
+    listed: Numbers = tests[places]
+    return listed
+
+
+def _add_few(
+    starts: Numbers, tests: Numbers, chosen: Numbers, columns: Words, counts: Numbers
+) -> None:
+    """Add the bits of the tests of classes that few tests hit, with numpy.
+
+    Classes with the same number of tests are added together.
+    """
+    size = columns.shape[1] * _WORD
+    octets = columns.view(np.uint8)
+    flags = np.ascontiguousarray(np.unpackbits(octets, axis=1, count=size, bitorder="little").T)
+    lengths = (starts[1:] - starts[:-1])[chosen]
+    for length in np.unique(lengths).tolist():
+        same = chosen[lengths == length]
+        step = max(_GATHERED // length, 1)
+        for part in chunks(len(same), step):
+            at = starts[same[part]][:, None] + np.arange(length)
+            dtype = np.uint8 if length < 256 else np.uint32
+            counts[same[part]] = np.add.reduce(flags[tests[at]], axis=1, dtype=dtype)
+
+
+def add_values(
+    starts: Numbers,
+    tests: Numbers,
+    chosen: Numbers,
+    values: Numbers,
+    sums: Numbers,
+    times: float = 1.0,
+) -> None:
+    """Add to the sums of each chosen class the rows of numbers of its tests.
+
+    `times` is how often something of this size is added in all.
 
     >>> sums = np.zeros((1, 2))
-    >>> add_values(np.array([0, 2]), np.array([0, 1]), np.array([[0.5, 0], [0.25, 1]]), sums)
+    >>> values = np.array([[0.5, 0], [0.25, 1]])
+    >>> add_values(np.array([0, 2]), np.array([0, 1]), np.array([0]), values, sums)
     >>> sums.tolist()
     [[0.75, 1.0]]
     """
-    compiled = compiled_loops(len(tests) * sums.shape[1])
+    chosen = chosen[starts[chosen + 1] > starts[chosen]]
+    lengths = starts[chosen + 1] - starts[chosen]
+    compiled = compiled_loops(_SECONDS_PER_BIT * int(lengths.sum()) * sums.shape[1] * times)
     if compiled is not None:
-        compiled.add_values(starts, tests, values, sums)
+        compiled.add_values(starts, tests, chosen, values, sums)
         return
-    _add_gathered(starts, tests, np.arange(len(sums)), values, sums)
-
-
-def _add_gathered(
-    starts: Numbers, tests: Numbers, chosen: Numbers, values: Numbers, sums: Numbers
-) -> None:
-    """Add rows of values with numpy.
-
-    Rows are gathered in the order of targets and added up between them.
-    """
-    hit = chosen[starts[chosen + 1] > starts[chosen]]
-    first, after = starts[hit], starts[hit + 1]
-    ends = np.cumsum(after - first)
-    next_target = 0
-    while next_target < len(hit):
-        before = int(ends[next_target - 1]) if next_target else 0
-        stop = max(int(np.searchsorted(ends, before + _GATHERED, "right")), next_target + 1)
-        part = slice(next_target, stop)
-        lengths = (after - first)[part]
-        offsets = np.cumsum(lengths) - lengths
-        at = np.arange(int(lengths.sum())) + np.repeat(first[part] - offsets, lengths)
-        added = np.add.reduceat(values[tests[at]], offsets, axis=0, dtype=sums.dtype)
-        sums[hit[part]] += added
-        next_target = stop
+    ends = np.cumsum(lengths)
+    next_class = 0
+    while next_class < len(chosen):
+        before = int(ends[next_class - 1]) if next_class else 0
+        stop = max(int(np.searchsorted(ends, before + _GATHERED, "right")), next_class + 1)
+        part = slice(next_class, stop)
+        offsets = np.cumsum(lengths[part]) - lengths[part]
+        at = np.arange(int(lengths[part].sum()))
+        at += np.repeat(starts[chosen[part]] - offsets, lengths[part])
+        sums[chosen[part]] += np.add.reduceat(values[tests[at]], offsets, axis=0, dtype=sums.dtype)
+        next_class = stop
 
 
 def packed(columns: npt.NDArray[np.bool_]) -> Words:
@@ -246,6 +292,92 @@ def packed(columns: npt.NDArray[np.bool_]) -> Words:
     return np.ascontiguousarray(np.pad(bits, ((0, 0), (0, gap)))).view(np.uint64)
 
 
+def packed_column(flags: Bools) -> Words:
+    """Return a bool for each test as a column of bits.
+
+    >>> packed_column(np.array([True, False, True])).tolist()
+    [5]
+    """
+    data = np.zeros(-(-len(flags) // _WORD) * 8, np.uint8)
+    data[: -(-len(flags) // 8)] = np.packbits(flags, bitorder="little")
+    return data.view(np.uint64)
+
+
+def unpacked_column(column: Words, tests: int) -> Bools:
+    """Return a column of bits as a bool for each test."""
+    return np.unpackbits(column.view(np.uint8), count=tests, bitorder="little").view(np.bool_)
+
+
+def put_bits(columns: Words, start: int, bits: Words, rows: Any = slice(None)) -> None:
+    """Set, in some of the columns, the bits from a position on; none of them is set yet.
+
+    >>> columns = np.zeros((1, 2), np.uint64)
+    >>> put_bits(columns, 62, np.array([[0b111]], np.uint64))
+    >>> columns.tolist()
+    [[13835058055282163712, 1]]
+    """
+    first, shift = divmod(start, _WORD)
+    width = min(bits.shape[1], columns.shape[1] - first)
+    columns[rows, first : first + width] |= bits[:, :width] << np.uint64(shift)
+    if shift:
+        width = min(bits.shape[1], columns.shape[1] - first - 1)
+        carried = bits[:, :width] >> np.uint64(_WORD - shift)
+        columns[rows, first + 1 : first + 1 + width] |= carried
+
+
+def bits_between(columns: Words, start: int, stop: int) -> Words:
+    """Return the bits of columns from one position to another, from the first bit on.
+
+    >>> bits_between(np.array([[0b110100, 1]], np.uint64), 2, 65).tolist()
+    [[4611686018427387917]]
+    """
+    first, shift = divmod(start, _WORD)
+    width = -(-(stop - start) // _WORD)
+    words = columns[:, first : first + width]
+    if shift:
+        following = columns[:, first + 1 : first + width + 1]
+        words = words >> np.uint64(shift)
+        words[:, : following.shape[1]] |= following << np.uint64(_WORD - shift)
+    unused = -(stop - start) % _WORD
+    if unused:
+        words = words.copy()
+        words[:, -1] &= np.uint64((1 << (_WORD - unused)) - 1)
+    return np.ascontiguousarray(words)
+
+
+def bits_at(columns: Words, positions: Numbers) -> npt.NDArray[np.uint8]:
+    """Return the bits of columns at some positions: a row for each position.
+
+    >>> bits_at(np.array([[0b10], [0b11]], np.uint64), np.array([0, 1])).tolist()
+    [[0, 1], [1, 1]]
+    """
+    octets = columns.view(np.uint8)
+    shift = (positions & 7).astype(np.uint8)
+    return np.ascontiguousarray((octets[:, positions >> 3] >> shift & np.uint8(1)).T)
+
+
+def rows_of_bits(columns: Words, tests: int) -> Words:
+    """Return columns of bits turned round: a row of bits for each test.
+
+    >>> rows_of_bits(np.array([[0b10], [0b11]], np.uint64), 2).tolist()
+    [[2], [3]]
+    """
+    octets = columns.view(np.uint8)
+    return Bits.of(
+        np.unpackbits(octets, axis=1, count=tests, bitorder="little").view(np.bool_).T
+    ).words
+
+
+def bits_in_common(columns: Words, column: Words) -> Counts:
+    """Return, for each of some columns of bits, how many bits it has in common with another one.
+
+    >>> bits_in_common(packed(np.array([[1, 0], [1, 1]], bool)), np.array([2], np.uint64)).tolist()
+    [1, 1]
+    """
+    counts: Counts = np.bitwise_count(columns & column).sum(axis=-1, dtype=np.int64)
+    return counts
+
+
 def cooccurrence(targets: Words, features: Words) -> Counts:
     """Return, for targets by features, in how many tests both bits are set.
 
@@ -253,13 +385,8 @@ def cooccurrence(targets: Words, features: Words) -> Counts:
     array([[2, 1]])
     """
     distinct, position = distinct_columns(targets)
-    counts = np.empty((len(distinct), len(features)), np.int64)
-    words = len(distinct) * features.size
-    # Not `compiled_loops`: even if numba runs already, compiling this loop takes some time.
-    compiled = _compiled() if words * _BITS_PER_WORD >= _WORTH_COMPILING else None
-    count = _count_in_numpy if compiled is None else compiled.cooccurrence
-    count(distinct, features, counts)
-    return counts[position]
+    compiled = compiled_loops(_SECONDS_PER_WORD * len(distinct) * features.size)
+    return _counted(distinct, features, compiled)[position]
 
 
 def distinct_columns(columns: Words) -> tuple[Words, npt.NDArray[np.intp]]:
@@ -272,13 +399,26 @@ def distinct_columns(columns: Words) -> tuple[Words, npt.NDArray[np.intp]]:
     return np.ascontiguousarray(columns[chosen]), position
 
 
-def _count_in_numpy(targets: Words, features: Words, counts: Counts) -> None:
-    both = np.empty_like(features)
-    bits = np.empty(features.shape, np.uint8)
-    for row, target in enumerate(targets):
-        np.bitwise_and(features, target, out=both)
-        np.bitwise_count(both, out=bits)
-        counts[row] = bits.sum(axis=1, dtype=np.uint32)
+def _counted(targets: Words, features: Words, compiled: CompiledLoops | None) -> Counts:
+    counts = np.zeros((len(targets), len(features)), np.int64)
+    if compiled is not None:
+        compiled.cooccurrence(np.ascontiguousarray(targets), features, counts)
+        return counts
+    # One word of all targets and features at a time: what is added up stays in the cache.
+    by_word = np.ascontiguousarray(features.T)
+    for part in chunks(len(targets), _TARGETS):
+        words = np.ascontiguousarray(targets[part].T)
+        both = np.empty((words.shape[1], len(features)), np.uint64)
+        bits = np.empty(both.shape, np.uint8)
+        sums = np.zeros(both.shape, np.uint16)
+        for number, (target, feature) in enumerate(zip(words, by_word, strict=True), 1):
+            np.bitwise_and(target[:, None], feature, out=both)
+            sums += np.bitwise_count(both, out=bits)
+            if number % _WORDS_PER_SUM == 0:
+                counts[part] += sums
+                sums[:] = 0
+        counts[part] += sums
+    return counts
 
 
 # The loops that numba compiles. They are written for it: plain loops over arrays.
@@ -291,21 +431,11 @@ def _compiled() -> CompiledLoops | None:
         from numba import njit
     except ImportError:
         return None
-    return CompiledLoops(njit(_transpose), njit(_add_rows), njit(_add_values), njit(_cooccurrence))
+    return CompiledLoops(njit(_add_rows), njit(_add_values), njit(_cooccurrence))
 
 
-def _transpose(columns: Any, lengths: Any, places: Any, tests: Any) -> None:
-    at = 0
-    for test in range(len(lengths)):
-        for _ in range(lengths[test]):
-            column = columns[at]
-            tests[places[column]] = test
-            places[column] += 1
-            at += 1
-
-
-def _add_values(starts: Any, tests: Any, values: Any, sums: Any) -> None:
-    for target in range(len(starts) - 1):
+def _add_values(starts: Any, tests: Any, chosen: Any, values: Any, sums: Any) -> None:
+    for target in chosen:
         for at in range(starts[target], starts[target + 1]):
             for column in range(values.shape[1]):
                 sums[target, column] += values[tests[at], column]

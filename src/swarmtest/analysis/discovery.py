@@ -9,18 +9,15 @@ targets, and `missing` says how many there were.
 
 from __future__ import annotations
 
-import copy
-import itertools
-from array import array
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from swarmtest.analysis.trial_columns import hit_ids
+from swarmtest.analysis.block_reading import HitTally, among, known_hits, renumbered
 from swarmtest.core.targets import Target
 from swarmtest.store.interface import Store
-from swarmtest.store.records import TrialRecord
 
 
 @dataclass(frozen=True)
@@ -79,97 +76,126 @@ def discovery(
     store: Store, campaign: int, *, tests: int | None = None, cpu_seconds: float | None = None
 ) -> Discovery:
     """Read a campaign up to a number of tests or an amount of CPU time, whichever ends first."""
-    scan = _Scan()
-    spent = 0
-    for trial in store.trials(campaign):
-        spent += trial.cpu_ns
-        if (tests is not None and scan.tests >= tests) or (
-            cpu_seconds is not None and spent > cpu_seconds * 1e9
-        ):
-            break
-        scan.add(trial)
-    return scan.discovery(store, campaign)
+    order = _read_order(store, campaign)
+    count = len(order.numbers)
+    if cpu_seconds is not None:
+        count = int(np.searchsorted(np.cumsum(order.cpu_ns), cpu_seconds * 1e9, "right"))
+    return _discovery(store, campaign, order, min(count, count if tests is None else tests), {})
 
 
 def halves(store: Store, campaign: int) -> tuple[Discovery, Discovery]:
-    """Return what the first half of the tests found, and what all found, in one pass."""
-    count = store.summary(campaign)["trials"]
-    scan, half = _Scan(), _Scan()
-    # A campaign that is still running may have more tests by the time they are read.
-    for trial in itertools.islice(store.trials(campaign), count):
-        if scan.tests == count // 2:
-            half = copy.deepcopy(scan)
-        scan.add(trial)
+    """Return what the first half of the tests found, and what all found."""
+    order = _read_order(store, campaign)
     targets: dict[int, Target] = {}
-    whole = scan.discovery(store, campaign, targets)
-    return half.discovery(store, campaign, targets), whole
+    count = len(order.numbers)
+    whole = _discovery(store, campaign, order, count, targets)
+    return _discovery(store, campaign, order, count // 2, targets), whole
 
 
-class _Scan:
-    """What the tests so far reached, without the targets' names."""
+@dataclass(frozen=True)
+class _Order:
+    """The tests of a campaign in order, without their hits."""
 
-    def __init__(self) -> None:
-        self._cpu_ns = array("q")
-        self._steps = array("q")
-        self._hits = np.zeros(1024, np.int64)
-        self._first = np.zeros(1024, np.int64)
-        self._faults: dict[str, list[int]] = {}
-        self._missing = 0
+    numbers: npt.NDArray[np.int64]
+    cpu_ns: npt.NDArray[np.int64]
+    steps: npt.NDArray[np.int64]
+    known: npt.NDArray[np.bool_]
+    """Whether the hits of each test are known."""
+    fault: npt.NDArray[np.int32]
+    """Index into `faults`; -1 if it passed."""
+    faults: tuple[str, ...]
 
-    @property
-    def tests(self) -> int:
-        """Return how many tests were added."""
-        return len(self._cpu_ns)
 
-    def add(self, trial: TrialRecord) -> None:
-        """Add the next test."""
-        at = self.tests
-        self._cpu_ns.append(trial.cpu_ns)
-        self._steps.append(trial.steps)
-        self._missing += not trial.hits_are_known
-        if trial.fault is not None:
-            self._faults.setdefault(trial.fault, [at, 0])[1] += 1
-        ids = hit_ids(trial)
-        if not len(ids):
-            return
-        more = int(ids[-1]) + 1 - len(self._hits)
-        if more > 0:
-            room = (0, max(more, len(self._hits)))
-            self._hits, self._first = np.pad(self._hits, room), np.pad(self._first, room)
-        self._first[ids[self._hits[ids] == 0]] = at
-        self._hits[ids] += 1
+def _read_order(store: Store, campaign: int) -> _Order:
+    parts: list[tuple[npt.NDArray[Any], ...]] = []
+    faults: dict[str, int] = {}
+    for block in store.blocks(campaign, hits=False):
+        fault = renumbered(block.faults, block.fault_index, faults)
+        parts.append((block.numbers, block.cpu_ns, block.steps, block.hits_known, fault))
+    if not parts:
+        nothing = np.empty(0, np.int64)
+        return _Order(nothing, nothing, nothing, nothing.astype(bool), nothing.astype(np.int32), ())
+    numbers, cpu_ns, steps, known, fault = map(np.concatenate, zip(*parts, strict=True))
+    return _Order(numbers, cpu_ns, steps, known, fault, tuple(faults))
 
-    def discovery(
-        self, store: Store, campaign: int, targets: dict[int, Target] | None = None
-    ) -> Discovery:
-        """Return what was found.
 
-        `targets` is a cache of names, which is filled if it is empty.
-        """
-        targets = {} if targets is None else targets
-        record = store.campaign(campaign)
-        signatures = {fault.id: fault.signature for fault in store.faults(campaign)}
-        reached = np.flatnonzero(self._hits).tolist()
-        if not targets:
-            targets.update(store.targets(reached))
-        found = [
-            FoundTarget(targets[id], hits, first)
-            for id, hits, first in zip(
-                reached, self._hits[reached].tolist(), self._first[reached].tolist(), strict=True
-            )
-            if id in targets
-        ]
-        found += [
-            FoundTarget(Target("fault", id, detail=signatures.get(id, "")), count, first)
-            for id, (first, count) in self._faults.items()
-        ]
-        found.sort(key=lambda item: (item.first, item.target))
-        return Discovery(
-            campaign,
-            record.label,
-            record.seed,
-            np.cumsum(np.array(self._cpu_ns, np.int64)) / 1e9,
-            np.cumsum(np.array(self._steps, np.int64)),
-            tuple(found),
-            self._missing,
-        )
+def _discovery(
+    store: Store, campaign: int, order: _Order, count: int, targets: dict[int, Target]
+) -> Discovery:
+    """Return what the first `count` tests found.
+
+    `targets` is a cache of names, which is filled if it is empty.
+    """
+    record = store.campaign(campaign)
+    signatures = {fault.id: fault.signature for fault in store.faults(campaign)}
+    ids, hits, first = _hits_of(store, campaign, order, count)
+    if not targets:
+        targets.update(store.targets(ids.tolist()))
+    found = [
+        FoundTarget(targets[id], times, at)
+        for id, times, at in zip(ids.tolist(), hits.tolist(), first.tolist(), strict=True)
+        if id in targets
+    ]
+    faults = order.fault[:count]
+    shown, at, times = np.unique(faults, return_index=True, return_counts=True)
+    found += [
+        FoundTarget(Target("fault", id, detail=signatures.get(id, "")), tests, start)
+        for number, start, tests in zip(shown.tolist(), at.tolist(), times.tolist(), strict=True)
+        if number >= 0 and (id := order.faults[number])
+    ]
+    found.sort(key=lambda item: (item.first, item.target))
+    return Discovery(
+        campaign,
+        record.label,
+        record.seed,
+        np.cumsum(order.cpu_ns[:count]) / 1e9,
+        np.cumsum(order.steps[:count]),
+        tuple(found),
+        count - int(order.known[:count].sum()),
+    )
+
+
+def _hits_of(
+    store: Store, campaign: int, order: _Order, count: int
+) -> tuple[npt.NDArray[np.int64], ...]:
+    """Return the targets that the first `count` tests hit, how many did, and which was the first.
+
+    The store knows this of all tests together, but that may be more tests by now.
+    """
+    tests = len(order.numbers)
+    summary = store.hit_summary(campaign) if order.known.all() else None
+    if summary is not None and store.summary(campaign)["trials"] == tests:
+        first = np.searchsorted(order.numbers, summary.first)
+        if count == tests:
+            return summary.targets, summary.counts, first
+        counts = _counts_of(store, campaign, order.numbers[:count], summary.targets)
+        found = counts > 0
+        return summary.targets[found], counts[found], first[found]
+    tally = HitTally()
+    at = 0
+    for block in store.blocks(campaign):
+        if at >= count:
+            break
+        block = among(block, order.numbers[at:count])
+        tally.add(at, known_hits(block, store.url))
+        at += block.size
+    return tally.reached()
+
+
+def _counts_of(
+    store: Store, campaign: int, numbers: npt.NDArray[np.int64], targets: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """Return how many of these tests hit each target.
+
+    Only of the last block it matters which tests hit a target, not just how many.
+    """
+    counts = np.zeros(len(targets), np.int64)
+    at = 0
+    for block in store.blocks(campaign):
+        if at >= len(numbers):
+            break
+        block = among(block, numbers[at:])
+        hits = known_hits(block, store.url)
+        counts[np.searchsorted(targets, hits.targets)] += hits.counts
+        at += block.size
+    return counts

@@ -31,12 +31,13 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from swarmtest.analysis.bit_counts import Bits, Bools, chunks
+from swarmtest.analysis.bit_counts import Bits, Bools, Words, chunks, packed_column
 from swarmtest.analysis.intervals import Floats
 from swarmtest.analysis.trial_columns import Evidence
 from swarmtest.core.space import Space
@@ -50,6 +51,10 @@ _FEWEST_OF_CLUSTER = 5
 """A configuration with hardly any tests does not limit how many tests of the others count."""
 _FIRST = 32
 """Campaigns that have this many first configurations in common did not draw them at random."""
+_FEW_ROWS = 64
+"""So many different rows of odds are told apart by a column of bits for each."""
+_MANY_CHANCES = 16
+"""More different chances of a feature are not told apart, also if only some of the tests count."""
 _NUMBER = re.compile(r" \d+$")
 
 
@@ -75,6 +80,55 @@ class Propensities:
         """Return whether any feature was ever left to chance."""
         return bool(self.telling.any())
 
+    def tests_by_chance(self, feature: int, told_apart: bool = True) -> TestsByChance:
+        """Return the tests in which a feature was left to chance, by the different chances.
+
+        Without `told_apart`, only which tests these are is needed.
+        """
+        rows = self.values.few_rows
+        if rows is None:
+            return self._by_values(feature, told_apart)
+        odds = self.values.odds[:, feature]
+        known = np.zeros_like(rows[0])
+        by_chance: dict[float, Words] = {}
+        for number, tests in enumerate(rows):
+            if 0 < odds[number] < 1:
+                known |= tests
+                chance = float(odds[number])
+                by_chance[chance] = by_chance[chance] | tests if chance in by_chance else tests
+        return TestsByChance(known, [(by_chance[chance], chance) for chance in sorted(by_chance)])
+
+    def _by_values(self, feature: int, told_apart: bool) -> TestsByChance:
+        chance = self.values[:, feature]
+        is_known = ~np.isnan(chance)
+        known = packed_column(is_known)
+        if not told_apart:
+            return TestsByChance(known, None)
+        different = _distinct_values(chance[is_known])
+        if len(different) > _MANY_CHANCES:
+            return TestsByChance(known, None)
+        return TestsByChance(
+            known, [(packed_column(chance == value), float(value)) for value in different]
+        )
+
+
+class TestsByChance(NamedTuple):
+    """Columns of bits: the tests in which a feature was left to chance."""
+
+    known: Words
+    by_chance: list[tuple[Words, float]] | None
+    """The tests of each different chance; None if there are too many, or nobody asked."""
+
+
+TestsByChance.__test__ = False  # type: ignore[attr-defined]  # pytest: not a test class
+
+
+def _distinct_values(chances: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Return the distinct values; usually there is only one."""
+    if len(chances) and chances.min() == chances.max():
+        return chances[:1]
+    return np.unique(chances)
+
 
 @dataclass(frozen=True)
 class PropensityRows:
@@ -99,6 +153,25 @@ class PropensityRows:
 
     def __len__(self) -> int:
         return len(self.row)
+
+    @cached_property
+    def few_rows(self) -> list[Words] | None:
+        """Return the tests that have each row of odds as columns of bits, without silenced ones.
+
+        None if there are many rows, or if some odds are estimated.
+        """
+        if self.estimates is not None or len(self.odds) > _FEW_ROWS:
+            return None
+        counted = ~self.silenced
+        return [packed_column(counted & (self.row == row)) for row in range(len(self.odds))]
+
+    def telling(self) -> Bools:
+        """Return the tests in which some feature could have been in or out."""
+        if self.estimates is not None:
+            return np.concatenate([~np.isnan(self[c]).all(axis=1) for c in chunks(len(self))])
+        open_rows = np.asarray(((self.odds > 0) & (self.odds < 1)).any(axis=1))
+        telling: Bools = open_rows[self.row] & ~self.silenced
+        return telling
 
     def __getitem__(self, key: Any) -> npt.NDArray[np.float32]:
         rows, column = key if isinstance(key, tuple) else (key, slice(None))
@@ -155,7 +228,7 @@ def propensities_of(evidence: Evidence) -> Propensities:
         _beyond_the_fewest(evidence),
         estimates_of(evidence, estimated) if estimated else None,
     )
-    telling = np.concatenate([~np.isnan(values[c]).all(axis=1) for c in chunks(evidence.n)])
+    telling = values.telling()
     numbers = np.unique(evidence.campaign[telling]).tolist()
     same_seed = _most_alike([evidence.seeds[number] for number in numbers])
     if same_seed > 1:

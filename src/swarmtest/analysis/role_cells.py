@@ -5,10 +5,8 @@ and everything that follows from them would take ten times as much. So that is c
 rows at a time, and of the whole table only the roles are kept (a byte per cell), and the p-values
 of triggers and suppressors.
 
-A store keeps, for each test, the targets that it hit; statistics need, for each target, the tests
-that hit it. So hits are transposed, one block of tests at a time. A block has as many tests as have
-a fixed number of hits, whatever the number of targets, so counting over a campaign of any size
-needs no more memory than that.
+A store keeps hits by target, a block of some thousand tests at a time. Counting goes from block to
+block, so that a campaign of any size needs no more memory than one block.
 
 A feature that is alone in its test had to be there, since the empty test is never run. Such a hit
 says something about the feature only if the empty test would *not* have hit, which is known in two
@@ -22,7 +20,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
@@ -30,7 +28,18 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from swarmtest.analysis.bit_counts import MOST_TESTS, Bits, Bools, Words, transpose
+from swarmtest.analysis.bit_counts import (
+    MOST_TESTS,
+    Bools,
+    Words,
+    bits_of,
+    chunks,
+    listed_tests,
+    packed_column,
+    put_bits,
+    unpacked_column,
+)
+from swarmtest.analysis.block_reading import counted_blocks, known_hits
 from swarmtest.analysis.intervals import (
     Floats,
     adjusted_for,
@@ -39,8 +48,7 @@ from swarmtest.analysis.intervals import (
     wilson_interval,
 )
 from swarmtest.analysis.propensities import Propensities
-from swarmtest.analysis.trial_columns import Evidence, hit_ids
-from swarmtest.store.interface import Store
+from swarmtest.analysis.trial_columns import Evidence
 
 TRIGGER, SUPPRESSOR, IRRELEVANT = "trigger", "suppressor", "irrelevant"
 INSUFFICIENT, FIXED = "insufficient data", "no variation"
@@ -204,8 +212,6 @@ def _p_values(containing: Floats, informative: Floats, base: Floats) -> Floats:
 # Hits by target.
 
 
-BLOCK_HITS = 16_000_000
-"""The usual number of hits in a block: some 200 MB while they are transposed."""
 _WORD = 64
 _FEW_CHANCES = 4
 """A feature with at most this many different chances gets a column of bits for each."""
@@ -213,106 +219,139 @@ _BY_CHANCE = 0.01
 """How often a feature alone may look needed by chance."""
 _FEWEST_IDLE = 5
 """How many tests without a step are enough to know what an empty test does."""
-Numbers = npt.NDArray[np.int32]
+_FLAGS = 32 << 20
+"""Bytes for bits that are not packed yet."""
+Numbers = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
 class HitBlock:
-    """Which of the tests from `start` to `stop` hit each target."""
+    """Which of the tests from `start` to `stop` hit each row of a table.
+
+    Rows that the same of these tests hit share a class.
+    """
 
     start: int
     stop: int
     starts: npt.NDArray[np.int64]
-    """Where the tests of each target start in `tests`, and where those of the last one end."""
-    tests: npt.NDArray[np.uint16]
-    """Test numbers within the block, ascending for each target."""
+    """Where the tests of each class start in `tests`, and where those of the last one end."""
+    tests: Numbers
+    """Test numbers within the block, ascending for each class."""
+    rows: Numbers | None = None
+    """The rows that were hit, each once; None if class i is row i."""
+    classes: Numbers | None = None
+    """The class of each of `rows`."""
+    others: Bools | None = None
+    """The classes whose tests are those that did *not* hit; None if there are none."""
 
     @property
+    def size(self) -> int:
+        """Return how many tests there are."""
+        return self.stop - self.start
+
+    @cached_property
     def hits(self) -> npt.NDArray[np.int64]:
-        """Return how many tests hit each target."""
-        return np.diff(self.starts)
+        """Return how many tests hit each class."""
+        listed = np.diff(self.starts)
+        return listed if self.others is None else np.where(self.others, self.size - listed, listed)
 
-    @property
-    def entry_targets(self) -> npt.NDArray[np.int64]:
-        """Return, for each of `tests`, the target that it hit."""
-        return np.repeat(np.arange(len(self.starts) - 1), self.hits)
+    @cached_property
+    def chosen(self) -> Numbers:
+        """Return the classes that rows have, and that some test hit."""
+        hit = np.flatnonzero(self.hits)
+        if self.classes is None:
+            return hit
+        has_rows = np.zeros(len(self.starts) - 1, bool)
+        has_rows[self.classes] = True
+        return hit[has_rows[hit]]
 
-    def columns(self, chosen: npt.NDArray[np.intp] | None = None) -> Words:
-        """Return a row of bits for each target, or for some; bit i is the block's i-th test."""
-        if chosen is None:
-            chosen = np.arange(len(self.starts) - 1)
-        width = -(-(self.stop - self.start) // _WORD)
-        words = np.zeros((len(chosen), width), np.uint64)
-        for row, target in enumerate(chosen.tolist()):
-            tests = self.tests[self.starts[target] : self.starts[target + 1]]
-            hit = np.zeros(width * _WORD, np.uint8)
-            hit[tests] = 1
-            words[row] = np.packbits(hit, bitorder="little").view(np.uint64)
+    def add(self, totals: Numbers, by_class: Numbers) -> None:
+        """Add what was counted for each class to the totals of its rows."""
+        if self.rows is None:
+            totals += by_class
+        else:
+            totals[self.rows] += by_class[self.classes]
+
+    def whole(self, of_listed: Numbers, of_all: Numbers) -> Numbers:
+        """Return sums over the hits of each class, from those over `tests` and over all tests."""
+        if self.others is not None:
+            of_listed[self.others] = of_all - of_listed[self.others]
+        return of_listed
+
+    def entries(self) -> tuple[Numbers, Numbers]:
+        """Return every hit as a row and a test of the evidence, ascending for each row."""
+        classes = np.arange(len(self.hits)) if self.classes is None else self.classes
+        rows = np.arange(len(self.hits)) if self.rows is None else self.rows
+        if self.others is None or not self.others[classes].any():
+            lengths = self.hits[classes]
+            tests = listed_tests(self.starts, self.tests, classes, lengths)
+            return np.repeat(rows, lengths), self.start + tests
+        bits = self.columns(classes).view(np.uint8)
+        flags = np.unpackbits(bits, axis=1, count=self.size, bitorder="little")
+        row, tests = np.nonzero(flags)
+        return rows[row], self.start + tests
+
+    def columns(self, chosen: Numbers) -> Words:
+        """Return a row of bits for each of some classes; bit i is the block's i-th test."""
+        width = -(-self.size // _WORD)
+        words = np.empty((len(chosen), width), np.uint64)
+        for part in chunks(len(chosen), max(_FLAGS // (width * _WORD), 1)):
+            words[part] = bits_of(self.starts, self.tests, chosen[part], width * _WORD)
+        if self.others is not None and self.others[chosen].any():
+            everything = packed_column(np.ones(self.size, bool))
+            words[self.others[chosen]] ^= everything
         return words
 
 
-def hit_blocks(store: Store, evidence: Evidence, ids: Sequence[int]) -> Iterator[HitBlock]:
-    """Yield the tests of the evidence in blocks, with a column for each target id of the store."""
-    lookup = np.full(max(ids, default=0) + 1, -1, np.int32)
-    lookup[np.asarray(ids, np.int64)] = np.arange(len(ids), dtype=np.int32)
-    return transposed_blocks(_hit_rows(store, evidence, lookup), len(ids))
+def hit_blocks(evidence: Evidence, ids: Sequence[int]) -> Iterator[HitBlock]:
+    """Yield the hits of the evidence's tests, with a row for each of some target ids."""
+    lookup = np.full(max(ids, default=0) + 1, -1, np.int64)
+    lookup[np.asarray(ids, np.int64)] = np.arange(len(ids))
+    for start, block in counted_blocks(evidence):
+        hits = known_hits(block, evidence.store.url if evidence.store else "")
+        known = hits.targets[: np.searchsorted(hits.targets, len(lookup))]
+        rows = lookup[known]
+        wanted = np.flatnonzero(rows >= 0)
+        starts, positions, others = hits.stored
+        yield HitBlock(
+            start,
+            start + block.size,
+            starts,
+            positions,
+            rows[wanted],
+            hits.classes[wanted],
+            others if others.any() else None,
+        )
 
 
-def blocks_of_numbers(numbers: Numbers, targets: int) -> Iterator[HitBlock]:
-    """Yield blocks of tests that each hit one target, given by its number, or none (-1)."""
-    nothing = np.empty(0, np.int32)
-    return transposed_blocks(
-        (numbers[i : i + 1] if n >= 0 else nothing for i, n in enumerate(numbers)), targets
-    )
+def hit_columns(evidence: Evidence, ids: Sequence[int]) -> Words:
+    """Return, for each of some target ids, the tests that hit it as a column of bits."""
+    columns = np.zeros((len(ids), -(-evidence.n // _WORD)), np.uint64)
+    for block in hit_blocks(evidence, ids):
+        if len(block.chosen):
+            bits = np.zeros((len(block.hits), -(-block.size // _WORD)), np.uint64)
+            bits[block.chosen] = block.columns(block.chosen)
+            put_bits(columns, block.start, bits[block.classes], block.rows)
+    return columns
 
 
-def blocks_of_bools(hits: Bools) -> Iterator[HitBlock]:
-    """Yield blocks of tests whose hits are given as an array of tests by targets."""
-    rows = (np.flatnonzero(row).astype(np.int32) for row in hits)
-    return transposed_blocks(rows, hits.shape[1])
+def hit_counts(evidence: Evidence, ids: Sequence[int]) -> npt.NDArray[np.int64]:
+    """Return, for each of some target ids, how many tests hit it."""
+    counts = np.zeros(len(ids), np.int64)
+    for block in hit_blocks(evidence, ids):
+        block.add(counts, block.hits)
+    return counts
 
 
-def transposed_blocks(rows: Iterable[Numbers], targets: int) -> Iterator[HitBlock]:
-    """Yield blocks of tests, given the columns that each test hit."""
-    waiting: list[Numbers] = []
-    start = hits = 0
-    for row in rows:
-        waiting.append(row)
-        hits += len(row)
-        # Blocks consist of whole words of tests, so that their columns can be joined.
-        full = hits >= BLOCK_HITS or len(waiting) >= MOST_TESTS
-        if full and not len(waiting) % _WORD:
-            block = _block(start, waiting, targets)
-            yield block
-            start, hits, waiting = block.stop, 0, []
-    if waiting:
-        yield _block(start, waiting, targets)
-
-
-def _block(start: int, rows: list[Numbers], targets: int) -> HitBlock:
-    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
-    columns = np.concatenate(rows)
-    stop = start + len(rows)
-    rows.clear()  # releases their memory before the hits are sorted
-    # To sort a hit counts as much work as to add 25 bits.
-    return HitBlock(start, stop, *transpose(columns, lengths, targets, 25 * len(columns)))
-
-
-def _hit_rows(store: Store, evidence: Evidence, lookup: Numbers) -> Iterator[Numbers]:
-    """Yield, for each test of the evidence, the columns that it hit."""
-    for number, campaign in enumerate(evidence.campaigns):
-        counted = evidence.trial[evidence.campaign == number]
-        at = 0
-        for trial in store.trials(campaign):
-            # A campaign that is still running may have more tests now.
-            if at == len(counted):
-                break
-            if trial.trial != counted[at]:
-                continue
-            at += 1
-            ids = hit_ids(trial)
-            columns = lookup[ids[: np.searchsorted(ids, len(lookup))]]
-            yield columns[columns >= 0]
+def blocks_of_tests(hits: Sequence[Numbers], tests: int) -> Iterator[HitBlock]:
+    """Yield blocks of targets with known hits: for each, the tests that hit it, ascending."""
+    for part in chunks(tests, MOST_TESTS):
+        inside = [
+            target[slice(*np.searchsorted(target, [part.start, part.stop]))] for target in hits
+        ]
+        starts = np.cumsum([0, *map(len, inside)])
+        together = np.concatenate([*inside, np.empty(0, np.int64)]).astype(np.int64)
+        yield HitBlock(part.start, part.stop, starts, together - part.start)
 
 
 # Columns of features, and the cells that follow from them.
@@ -322,7 +361,8 @@ def _hit_rows(store: Store, evidence: Evidence, lookup: Numbers) -> Iterator[Num
 class CountedColumns:
     """Columns of tests, equal ones only once, and which feature has which column."""
 
-    bits: Bits
+    words: Words
+    """A row of bits for each column; bit i is the i-th test."""
     tests: npt.NDArray[np.int64]
     """How many tests each column has."""
     containing: list[int]
@@ -344,7 +384,7 @@ class CountedColumns:
     ) -> npt.NDArray[np.float32]:
         """Return, for some tests by features, the chance where it counts, and 0 elsewhere."""
         enabled, values = evidence.enabled[tests], chances.values[tests]
-        single = enabled & (enabled.sum(axis=1) == 1)[:, None]
+        single = enabled & (evidence.sizes[tests] == 1)[:, None]
         values[single | np.isnan(values)] = 0
         return values
 
@@ -357,27 +397,27 @@ def counted_columns(evidence: Evidence, chances: Propensities) -> CountedColumns
     containing, informative, lonely = [], [], []
     expected: list[list[tuple[int, float]]] = []
     alone_chance = np.zeros(len(evidence.features))
-    one_only = evidence.enabled.sizes() == 1
-    columns = _DistinctColumns(evidence.n)
+    columns = _DistinctColumns()
     for i in range(len(evidence.features)):
-        inside, chance = evidence.enabled[:, i], chances.values[:, i]
-        known = ~np.isnan(chance)
-        single = inside & one_only & known
+        inside = evidence.columns[i]
+        parts = chances.tests_by_chance(i, told_apart=len(expected) == i)
+        known = parts.known
+        single = inside & evidence.single & known
         with_others = known & ~single
         containing.append(columns.number_of(inside & with_others))
         informative.append(columns.number_of(with_others))
         lonely.append(columns.number_of(single))
-        alone_chance[i] = chance[single].sum(dtype=float) / max(int(single.sum()), 1)
+        if single.any():
+            alone = np.flatnonzero(unpacked_column(single, evidence.n))
+            alone_chance[i] = chances.values[alone, i].sum(dtype=float) / len(alone)
         if len(expected) == i:
-            different = _distinct_values(chance[with_others])
-            if len(different) <= _FEW_CHANCES:
-                same = [
-                    (columns.number_of((chance == v) & with_others), float(v)) for v in different
-                ]
-                expected.append(same)
-    idle = columns.number_of(evidence.steps == 0)
+            same = [(tests & with_others, chance) for tests, chance in parts.by_chance or ()]
+            same = [(tests, chance) for tests, chance in same if tests.any()]
+            if parts.by_chance is not None and len(same) <= _FEW_CHANCES:
+                expected.append([(columns.number_of(tests), chance) for tests, chance in same])
+    idle = columns.number_of(packed_column(evidence.steps == 0))
     return CountedColumns(
-        columns.bits(),
+        columns.words(),
         np.array(columns.tests),
         containing,
         informative,
@@ -388,38 +428,26 @@ def counted_columns(evidence: Evidence, chances: Propensities) -> CountedColumns
     )
 
 
-def _distinct_values(chances: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Return the distinct values; usually there is only one."""
-    if len(chances) and chances.min() == chances.max():
-        return chances[:1]
-    return np.unique(chances)
-
-
 class _DistinctColumns:
     """A collection of columns that keeps each distinct one once."""
 
-    def __init__(self, n: int) -> None:
-        self._n = n
+    def __init__(self) -> None:
         self._known: dict[bytes, int] = {}
-        self._packed: list[npt.NDArray[np.uint8]] = []
+        self._columns: list[Words] = []
         self.tests: list[int] = []
 
-    def number_of(self, column: Bools) -> int:
+    def number_of(self, column: Words) -> int:
         """Return the number of a column, and add it if it is new."""
-        packed = np.packbits(column)
-        key = hashlib.blake2b(packed.tobytes(), digest_size=16).digest()
-        number = self._known.setdefault(key, len(self._packed))
-        if number == len(self._packed):
-            self._packed.append(packed)
-            self.tests.append(int(column.sum()))
+        key = hashlib.blake2b(column.tobytes(), digest_size=16).digest()
+        number = self._known.setdefault(key, len(self._columns))
+        if number == len(self._columns):
+            self._columns.append(column)
+            self.tests.append(int(np.bitwise_count(column).sum(dtype=np.int64)))
         return number
 
-    def bits(self) -> Bits:
-        """Return all columns as a row of bits for each test."""
-        rows = Bits.empty(self._n, len(self._packed))
-        for number, packed in enumerate(self._packed):
-            rows.set_column(number, np.unpackbits(packed, count=self._n).view(np.bool_))
-        return rows
+    def words(self) -> Words:
+        """Return all columns."""
+        return np.stack(self._columns)
 
 
 @dataclass(frozen=True)
@@ -439,6 +467,12 @@ class CountedCells:
     def shape(self) -> tuple[int, int]:
         """Return the numbers of rows and features."""
         return len(self.counts), len(self.columns.containing)
+
+    def rows(self, rows: Numbers) -> CountedCells:
+        """Return a table of only some of the rows."""
+        sums = None if self.sums is None else self.sums[rows]
+        weight = self.weight[rows]
+        return CountedCells(self.columns, self.counts[rows], sums, weight, self.confidence)
 
     def of(self, rows: Any) -> RoleCells:
         """Return the cells of some rows."""

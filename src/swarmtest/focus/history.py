@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from swarmtest.analysis.bit_counts import Bools, Words
-from swarmtest.analysis.role_cells import hit_blocks
+from swarmtest.analysis.role_cells import hit_columns, hit_counts
 from swarmtest.core.space import Space
 from swarmtest.core.targets import Source, Target
 from swarmtest.coverage.scope import place_of, project_root, shown_path, text_of
@@ -201,8 +201,7 @@ class History:
         missing = sorted({id for id in ids if id not in self._packed})
         if not missing:
             return
-        blocks = hit_blocks(self.study.store, self.study.evidence, missing)
-        columns = np.concatenate([block.columns() for block in blocks], axis=1)
+        columns = hit_columns(self.study.evidence, missing)
         self._packed.update(zip(missing, columns, strict=True))
 
     def knowing(self, place: str, line: int) -> Bools:
@@ -312,9 +311,7 @@ class History:
     @cached_property
     def _counts(self) -> dict[int, int]:
         ids = sorted(self._lines.values())
-        counts = np.zeros(len(ids), np.int64)
-        for block in hit_blocks(self.study.store, self.study.evidence, ids):
-            counts += block.hits
+        counts = hit_counts(self.study.evidence, ids)
         return dict(zip(ids, counts.tolist(), strict=True))
 
     def _find_versions(self, place: str) -> list[MappedVersion]:

@@ -33,7 +33,6 @@ from swarmtest.focus.history import History
 from swarmtest.focus.known_faults import WatchedCode, is_imported, known_fault
 from swarmtest.focus.proxies import NoProxy, Proxy, implied_by, nearest_with_data
 from swarmtest.languages.places import Wanted
-from swarmtest.roles.counting import table_of_hits
 from swarmtest.strategies.directed.aim import Aim, Goal
 from swarmtest.why.explanation import Explanation, stored_explanation
 
@@ -305,12 +304,9 @@ class AimPlanner:
         """Return the targets with their roles, all counted in one pass: there may be hundreds."""
         if not self._columns:
             return list(planned)
-        table = table_of_hits(
-            self._study.evidence,
-            self._study.chances,
+        table = self._study.table_of_tests(
             [Target("focus", name) for name in self._columns],
-            np.stack(list(self._columns.values()), axis=1),
-            self._study.confidence,
+            [np.flatnonzero(hit) for hit in self._columns.values()],
         )
         features = np.array(table.features)
         codes = dict(zip(self._columns, table.codes, strict=True))

@@ -308,9 +308,14 @@ def _lead(
     late = {*sorted(at for at in finders if at >= pool.tests // 2)[-_LATE:]}
     tests_of: Counter[str] = Counter()
     finds_of: Counter[str] = Counter()
-    for at, origin in enumerate(_origins(store, campaigns)):
-        tests_of[origin] += 1
-        finds_of[origin] += at in late
+    for start, names, index in _origins(store, campaigns):
+        counts = np.bincount(index, minlength=len(names)).tolist()
+        finds = np.array(sorted(at for at in late if start <= at < start + len(index)), np.intp)
+        found = np.bincount(index[finds - start], minlength=len(names)).tolist()
+        for name, tests, times in zip(names, counts, found, strict=True):
+            if tests:
+                tests_of[name] += tests
+                finds_of[name] += times
     for origin, count in finds_of.most_common() if len(late) >= _LEAST_LATE else ():
         share = tests_of[origin] / pool.tests
         chance = float(binomial_p_value(count, len(late), share)) * len(tests_of)
@@ -319,7 +324,12 @@ def _lead(
     return None
 
 
-def _origins(store: Store, campaigns: Sequence[int]) -> Iterator[str]:
+def _origins(
+    store: Store, campaigns: Sequence[int]
+) -> Iterator[tuple[int, list[str], npt.NDArray[np.int32]]]:
+    """Yield, for each block, its first test, the names of origins, and the origin of each test."""
+    start = 0
     for campaign in campaigns:
-        for trial in store.trials(campaign):
-            yield current_strategy_text(trial.origin)
+        for block in store.blocks(campaign, hits=False):
+            yield start, list(map(current_strategy_text, block.origins)), block.origin_index
+            start += block.size

@@ -117,7 +117,7 @@ def _plain(study: Study, target: Target) -> dict[str, Any]:
     return {
         "target": str(target),
         "detail": target.detail,
-        "hits": int(study.hit(target).sum()),
+        "hits": len(study.hits(target)),
         "tests": study.evidence.n,
         "confidence": study.confidence,
         "notes": study.notes,

@@ -3,151 +3,168 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from swarmtest.analysis.bit_counts import Bools, add_rows, add_values, cooccurrence
+from swarmtest.analysis.bit_counts import add_values, bits_between, count_bits
 from swarmtest.analysis.intervals import Floats
 from swarmtest.analysis.propensities import Propensities
 from swarmtest.analysis.role_cells import (
     CountedCells,
     CountedColumns,
     HitBlock,
-    blocks_of_bools,
-    blocks_of_numbers,
+    blocks_of_tests,
     counted_columns,
     hit_blocks,
 )
 from swarmtest.analysis.trial_columns import Evidence
 from swarmtest.core.targets import Target
 from swarmtest.roles.roles import RoleTable
-from swarmtest.store.interface import Store
 
-_DENSE = 0.1
-"""For targets that more than this share of the tests hit, columns of bits are ANDed; for others,
-rows are added."""
 GROUP_BYTES = 256 << 20
 """Memory for the hits of groups of tests that share a configuration. If there are more groups,
 more passes over the tests are made."""
-
-_AT_A_TIME = 4096
-"""The number of dense targets whose columns are unpacked together."""
 
 Blocks = Callable[[slice], Iterable[HitBlock]]
 """Returns the hits of some of the targets, a block of tests at a time."""
 
 
-def role_table(
-    store: Store,
-    evidence: Evidence,
-    chances: Propensities,
-    targets: Sequence[tuple[int, Target]],
-    confidence: float,
-) -> RoleTable:
-    """Return the roles of all features for targets of the store (by id).
+class RoleCounter:
+    """Counts the hits of targets against the features of one body of evidence."""
 
-    Targets that the same tests hit are counted once.
-    """
-    ids = np.array([id for id, _ in targets], np.int64)
-    _, first, row = np.unique(evidence.target_class[ids], return_index=True, return_inverse=True)
-    chosen = ids[first]
+    def __init__(self, evidence: Evidence, chances: Propensities, confidence: float) -> None:
+        self._evidence, self._chances, self._confidence = evidence, chances, confidence
 
-    def blocks(part: slice) -> Iterator[HitBlock]:
-        return hit_blocks(store, evidence, chosen[part].tolist())
+    @cached_property
+    def _columns(self) -> CountedColumns:
+        return counted_columns(self._evidence, self._chances)
 
-    named = tuple(target for _, target in targets)
-    return count_table(evidence, chances, named, blocks, len(chosen), confidence, row.ravel())
+    def tables(self, kinds: Sequence[Sequence[tuple[int, Target]]]) -> list[RoleTable]:
+        """Return the roles of all features for targets of the store (by id), a table for each list.
 
+        Targets that the same tests hit are counted once, and all in one pass over the tests.
+        """
+        ids = np.array([id for targets in kinds for id, _ in targets], np.int64)
+        _, first, row = np.unique(
+            self._evidence.target_class[ids], return_index=True, return_inverse=True
+        )
+        return self._count_kinds(kinds, ids[first], row.ravel())
 
-def fault_table(evidence: Evidence, chances: Propensities, confidence: float) -> RoleTable:
-    """Return the roles of all features for all faults."""
-    count = len(evidence.fault_ids)
-    targets = tuple(evidence.fault_target(number) for number in range(count))
+    def table_of_one(self, id: int, target: Target) -> RoleTable:
+        """Return the roles of all features for one target of the store."""
+        (table,) = self._count_kinds([[(id, target)]], np.array([id]), np.zeros(1, np.intp))
+        return table
 
-    def blocks(part: slice) -> Iterator[HitBlock]:
-        inside = (evidence.fault >= part.start) & (evidence.fault < part.stop)
-        numbers = np.where(inside, evidence.fault - part.start, -1).astype(np.int32)
-        return blocks_of_numbers(numbers, part.stop - part.start)
+    def _count_kinds(
+        self,
+        kinds: Sequence[Sequence[tuple[int, Target]]],
+        chosen: npt.NDArray[np.int64],
+        row: npt.NDArray[np.intp],
+    ) -> list[RoleTable]:
+        """Return a table for each list of targets, of which `row` says the position in `chosen`."""
 
-    return count_table(evidence, chances, targets, blocks, count, confidence)
+        def blocks(part: slice) -> Iterator[HitBlock]:
+            return hit_blocks(self._evidence, chosen[part].tolist())
 
+        cells, hits = self.cells(blocks, len(chosen))
+        tables, at = [], 0
+        for targets in kinds:
+            rows, own = np.unique(row[at : at + len(targets)], return_inverse=True)
+            at += len(targets)
+            named = tuple(target for _, target in targets)
+            tables.append(self.table(named, cells.rows(rows), hits[rows], own.ravel()))
+        return tables
 
-def table_of_hits(
-    evidence: Evidence, chances: Propensities, targets: list[Target], hits: Bools, confidence: float
-) -> RoleTable:
-    """Return the roles of all features for targets with known hits: tests by targets."""
+    def fault_table(self) -> RoleTable:
+        """Return the roles of all features for all faults."""
+        evidence = self._evidence
+        targets = tuple(map(evidence.fault_target, range(len(evidence.fault_ids))))
+        return self.table_of_hits(targets, evidence.fault_tests)
 
-    def blocks(part: slice) -> Iterator[HitBlock]:
-        return blocks_of_bools(hits[:, part])
+    def table_of_hits(
+        self, targets: tuple[Target, ...], hits: Sequence[npt.NDArray[np.intp]]
+    ) -> RoleTable:
+        """Return the roles of all features for targets, of which the hitting tests are given."""
 
-    return count_table(evidence, chances, tuple(targets), blocks, len(targets), confidence)
+        def blocks(part: slice) -> Iterator[HitBlock]:
+            return blocks_of_tests(hits[part], self._evidence.n)
 
+        cells, counts = self.cells(blocks, len(targets))
+        return self.table(targets, cells, counts)
 
-def count_table(
-    evidence: Evidence,
-    chances: Propensities,
-    targets: tuple[Target, ...],
-    blocks: Blocks,
-    rows: int,
-    confidence: float,
-    row: npt.NDArray[np.intp] | None = None,
-) -> RoleTable:
-    """Count the hits of `rows` rows; `row` is the row of each target, if it is not its own."""
-    columns = counted_columns(evidence, chances)
-    counts = np.zeros((rows, columns.bits.count), np.int32)
-    sums = None if columns.few else np.zeros((rows, len(evidence.features)))
-    hits = np.zeros(rows, np.int64)
-    weights = np.empty(rows)
-    groups = int(evidence.clusters.max(initial=-1)) + 1
-    step = max(GROUP_BYTES // (4 * groups), 1) if groups else max(rows, 1)
-    for start in range(0, rows, step):
-        part = slice(start, min(start + step, rows))
-        together = np.zeros((part.stop - part.start, groups), np.int32)
-        informative = np.zeros(len(together), np.int64)
-        for block in blocks(part):
-            hits[part] += block.hits
-            add_counts(block, columns, counts[part])
-            if sums is not None:
-                tests = slice(block.start, block.stop)
-                values = columns.expected_chances(evidence, chances, tests)
-                add_values(block.starts, block.tests, values, sums[part])
-            if groups:
-                _add_groups(block, evidence.clusters, chances.telling, together, informative)
-        weights[part] = 1 / (_design_effect(together, informative) * chances.same_seed)
-    cells = CountedCells(columns, counts, sums, weights, confidence)
-    shown = hits if row is None else hits[row]
-    return RoleTable(targets, evidence.features, shown, cells, confidence, row)
+    def table(
+        self,
+        targets: tuple[Target, ...],
+        cells: CountedCells,
+        hits: npt.NDArray[np.int64],
+        row: npt.NDArray[np.intp] | None = None,
+    ) -> RoleTable:
+        """Return a table; `row` is the row of each target, if it is not its own."""
+        shown = hits if row is None else hits[row]
+        return RoleTable(targets, self._evidence.features, shown, cells, self._confidence, row)
 
+    def cells(self, blocks: Blocks, rows: int) -> tuple[CountedCells, npt.NDArray[np.int64]]:
+        """Return the counts of `rows` rows, and how many tests hit each."""
+        evidence, chances, columns = self._evidence, self._chances, self._columns
+        counts = np.zeros((rows, len(columns.words)), np.int32)
+        sums = None if columns.few else np.zeros((rows, len(evidence.features)))
+        hits = np.zeros(rows, np.int64)
+        weights = np.empty(rows)
+        groups = int(evidence.clusters.max(initial=-1)) + 1
+        step = max(GROUP_BYTES // (4 * groups), 1) if groups else max(rows, 1)
+        for start in range(0, rows, step):
+            part = slice(start, min(start + step, rows))
+            together = np.zeros((part.stop - part.start, groups), np.int32)
+            informative = np.zeros(len(together), np.int64)
+            for block in blocks(part):
+                block.add(hits[part], block.hits)
+                if len(block.chosen):
+                    self._add_counts(block, counts[part])
+                    if sums is not None:
+                        self._add_chances(block, sums[part])
+                    if groups:
+                        self._add_groups(block, together, informative)
+            weights[part] = 1 / (_design_effect(together, informative) * chances.same_seed)
+        return CountedCells(columns, counts, sums, weights, self._confidence), hits
 
-def add_counts(block: HitBlock, columns: CountedColumns, counts: npt.NDArray[np.int32]) -> None:
-    """Add, for each target, the number of its tests in which the bit of each column is set."""
-    tests = slice(block.start, block.stop)
-    is_dense = block.hits > _DENSE * (block.stop - block.start)
-    sparse, dense = np.flatnonzero(~is_dense & (block.hits > 0)), np.flatnonzero(is_dense)
-    if len(sparse):
-        add_rows(block.starts, block.tests, sparse, columns.bits.words[tests], counts)
-    if len(dense):
-        packed = columns.bits.packed_columns(tests)
-        for start in range(0, len(dense), _AT_A_TIME):
-            chosen = dense[start : start + _AT_A_TIME]
-            counts[chosen] += cooccurrence(block.columns(chosen), packed).astype(np.int32)
+    def _add_counts(self, block: HitBlock, counts: npt.NDArray[np.int32]) -> None:
+        """Add, for each row, the number of its tests in which the bit of each column is set."""
+        columns = bits_between(self._columns.words, block.start, block.stop)
+        listed = count_bits(block.starts, block.tests, block.chosen, columns, self._blocks(block))
+        of_all = np.bitwise_count(columns).sum(axis=1, dtype=np.int32)
+        block.add(counts, block.whole(listed, of_all))
 
+    def _add_chances(self, block: HitBlock, sums: Floats) -> None:
+        """Add, for each row, the chances of its tests by feature."""
+        tests = slice(block.start, block.stop)
+        values = self._columns.expected_chances(self._evidence, self._chances, tests)
+        by_class = np.zeros((len(block.hits), values.shape[1]))
+        times = self._blocks(block)
+        add_values(block.starts, block.tests, block.chosen, values, by_class, times)
+        block.add(sums, block.whole(by_class, values.sum(axis=0, dtype=float)))
 
-def _add_groups(
-    block: HitBlock,
-    clusters: npt.NDArray[np.int32],
-    informative: Bools,
-    together: npt.NDArray[np.int32],
-    hits: npt.NDArray[np.int64],
-) -> None:
-    """Add the informative hits, and those of each group of tests that share a configuration."""
-    tests = block.tests.astype(np.int64) + block.start
-    counts = informative[tests]
-    target, cluster = block.entry_targets[counts], clusters[tests[counts]]
-    hits += np.bincount(target, minlength=len(hits))
-    member = cluster >= 0
-    np.add.at(together, (target[member], cluster[member]), 1)
+    def _blocks(self, block: HitBlock) -> float:
+        """Return how many blocks like this one there are.
+
+        Whether compiling pays is decided for all tests, not for those of one block.
+        """
+        return self._evidence.n / (block.stop - block.start)
+
+    def _add_groups(
+        self,
+        block: HitBlock,
+        together: npt.NDArray[np.int32],
+        informative: npt.NDArray[np.int64],
+    ) -> None:
+        """Add the informative hits, and those of each group of tests that share a configuration."""
+        row, tests = block.entries()
+        counts = self._chances.telling[tests]
+        row, cluster = row[counts], self._evidence.clusters[tests[counts]]
+        informative += np.bincount(row, minlength=len(informative))
+        member = cluster >= 0
+        np.add.at(together, (row[member], cluster[member]), 1)
 
 
 def _design_effect(groups: npt.NDArray[np.int32], hits: npt.NDArray[np.int64]) -> Floats:

@@ -35,6 +35,9 @@ from swarmtest.analysis.trial_columns import Evidence
 
 _LEAST_VARIANCE = 1.5
 """Below this, the normal approximation of the test is too poor, and nothing is claimed."""
+_LARGEST = 40.0
+"""The largest logarithm of a factor."""
+_ROUNDS = 200
 
 
 @dataclass(frozen=True)
@@ -88,11 +91,18 @@ class Pair:
 
 
 def pairs(
-    evidence: Evidence, chances: Propensities, hit: Bools, confidence: float = 0.95
+    evidence: Evidence,
+    chances: Propensities,
+    rows: npt.NDArray[np.intp],
+    confidence: float = 0.95,
 ) -> list[Pair]:
-    """Return the pairs of features that interact for a target, the clearest first."""
-    rows = np.flatnonzero(hit)
-    hits = _Hits(evidence, chances, rows, evidence.enabled.sizes()[rows] == 1, confidence)
+    """Return the pairs of features that interact for a target, the clearest first.
+
+    `rows` are the tests that hit the target.
+    """
+    if not len(rows):
+        return []
+    hits = _Hits(evidence, chances, rows, evidence.sizes[rows] == 1, confidence)
     independent = effective_tests(evidence.clusters[rows], np.ones(len(rows))) / chances.same_seed
     p_one_direction = _interaction_p_values(hits, len(rows) / max(independent, 1e-9))
     # Both directions test the same hypothesis on the same tests; the larger p-value counts.
@@ -117,7 +127,7 @@ def pairs(
 def _interaction_p_values(hits: _Hits, design_effect: float) -> Floats:
     """Return for pairs (f, g) the p-value of f's factor being the same with g and without g."""
     count = len(hits.evidence.features)
-    factors = np.array([_factor(hits, feature) for feature in range(count)])
+    factors = _factors(hits)
     score, share, total = np.zeros((count, count)), np.zeros((count, count)), np.zeros(count)
     for part in chunks(len(hits.rows)):
         enabled, chance = hits.part(part)
@@ -149,18 +159,55 @@ def _tilted(offset: Floats, factor: Any) -> Floats:
     return mean
 
 
-def _factor(hits: _Hits, feature: int) -> float:
-    """Return the logarithm of the factor that makes a feature's chances add up to its count."""
-    inside, chance = hits.column(feature)
-    informative = ~np.isnan(chance)
-    offset, times = np.unique(_offset(chance[informative]), return_counts=True)
-    count = inside[informative].sum()
-    low, high = -40.0, 40.0
-    middle = 0.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _tilted(offset, middle) @ times < count else (low, middle)
-    return middle
+def _factors(hits: _Hits) -> Floats:
+    """Return the logarithms of the factors that make each feature's chances add up to its count.
+
+    They are found by Newton's method, between bounds that become narrower; a feature that is in
+    all hits, or in none, has the largest factor, or the smallest.
+    """
+    count = len(hits.evidence.features)
+    offset, times, contained = _offsets(hits)
+    low, high = np.full(count, -_LARGEST), np.full(count, _LARGEST)
+    factors = np.zeros(count)
+    for _ in range(_ROUNDS):
+        mean = _tilted(offset, factors) * times
+        missing = contained - mean.sum(axis=0)
+        low, high = np.where(missing > 0, factors, low), np.where(missing > 0, high, factors)
+        slope = (mean * (1 - np.divide(mean, times, out=np.zeros_like(mean), where=times > 0))).sum(
+            axis=0
+        )
+        step = np.divide(missing, slope, out=np.full(count, np.inf), where=slope > 0)
+        better = factors + step
+        better = np.where((better > low) & (better < high), better, (low + high) / 2)
+        if np.all(np.abs(better - factors) < 1e-13):
+            break
+        factors = better
+    return factors
+
+
+def _offsets(hits: _Hits) -> tuple[Floats, Floats, Floats]:
+    """Return the different log-odds in the hits, how often each occurs, and how often it was in.
+
+    The first two are rows by features. Hits with the same row of odds share a row, unless odds are
+    estimated for each test.
+    """
+    values, count = hits.chances.values, len(hits.evidence.features)
+    rows = values.row[hits.rows] if values.estimates is None else np.arange(len(hits.rows))
+    distinct, group = np.unique(rows, return_inverse=True)
+    offset, times = np.zeros((len(distinct), count)), np.zeros((len(distinct), count))
+    contained = np.zeros(count)
+    order = np.argsort(group.ravel(), kind="stable")
+    for part in chunks(len(order)):
+        enabled, chance = hits.part(order[part])
+        informative = ~np.isnan(chance)
+        contained += (enabled & informative).sum(axis=0)
+        groups, first = np.unique(group.ravel()[order[part]], return_index=True)
+        times[groups] += np.add.reduceat(informative, first, axis=0, dtype=float)
+        # The log-odds of a group are those of any hit in which the feature counts.
+        logarithms = np.where(informative, _offset(np.where(informative, chance, 0.5)), -np.inf)
+        largest = np.maximum.reduceat(logarithms, first, axis=0)
+        offset[groups] = np.where(np.isinf(largest), offset[groups], largest)
+    return offset, times, contained
 
 
 @dataclass(frozen=True)
@@ -174,7 +221,7 @@ class _Hits:
     """Tests with one feature; they say nothing about it, as there is no test without it."""
     confidence: float
 
-    def part(self, part: slice) -> tuple[Bools, Floats]:
+    def part(self, part: Any) -> tuple[Bools, Floats]:
         """Return for some of the tests which features were enabled, and how likely each was."""
         enabled = self.evidence.enabled[self.rows[part]]
         chance = self.chances.values[self.rows[part]].astype(float)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from swarmtest.analysis.bit_counts import Bools
 from swarmtest.analysis.intervals import normal_quantile
@@ -15,10 +16,10 @@ from swarmtest.analysis.trial_columns import Evidence, changed_between, read_evi
 from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.core.targets import Target
 from swarmtest.coverage.kinds import KINDS
-from swarmtest.roles.amounts import Amount, amounts, group_by_features
-from swarmtest.roles.counting import fault_table, role_table, table_of_hits
+from swarmtest.roles.amounts import Amount, amounts
+from swarmtest.roles.counting import RoleCounter
 from swarmtest.roles.pairs import Pair, pairs
-from swarmtest.roles.roles import FeatureEffect, FeatureRole, RoleTable, effects
+from swarmtest.roles.roles import EffectWeights, FeatureEffect, FeatureRole, RoleTable
 from swarmtest.store.interface import Store
 
 
@@ -50,7 +51,8 @@ class Study:
         self.confidence = confidence
         self.evidence: Evidence = read_evidence(store, campaigns)
         self.chances: Propensities = propensities_of(self.evidence)
-        self._hits: dict[Target, Bools] = {}
+        self._hits: dict[Target, npt.NDArray[np.intp]] = {}
+        self._pairs: dict[Target, list[Pair]] = {}
         self._tables: dict[Target, RoleTable] = {}
 
     @property
@@ -91,10 +93,26 @@ class Study:
 
     def table(self, kind: str = "fault") -> RoleTable:
         """Return the roles of all features for all targets of a kind."""
-        if kind == "fault":
-            return fault_table(self.evidence, self.chances, self.confidence)
-        chosen = [(id, target) for id, target in self.targets.items() if target.kind == kind]
-        return role_table(self.store, self.evidence, self.chances, chosen, self.confidence)
+        return self.tables([kind])[kind]
+
+    def tables(self, kinds: Sequence[str]) -> dict[str, RoleTable]:
+        """Return the tables of several kinds, counted in one pass over the tests."""
+        counted: dict[str, RoleTable] = {}
+        chosen = {
+            kind: [(id, target) for id, target in self.targets.items() if target.kind == kind]
+            for kind in kinds
+            if kind != "fault"
+        }
+        if chosen:
+            tables = self._counter.tables(list(chosen.values()))
+            counted = dict(zip(chosen, tables, strict=True))
+        return {kind: self._fault_roles if kind == "fault" else counted[kind] for kind in kinds}
+
+    def table_of_tests(
+        self, targets: Sequence[Target], hits: Sequence[npt.NDArray[np.intp]]
+    ) -> RoleTable:
+        """Return the roles of all features for targets of one's own, given the tests that hit."""
+        return self._counter.table_of_hits(tuple(targets), hits)
 
     def find(self, text: str) -> Target:
         """Return the target with this name: ``line:cart.py:12``, ``event:full``, a fault's id.
@@ -135,66 +153,74 @@ class Study:
         relevant = {role.feature for role in self.roles(target) if role.role != IRRELEVANT}
         relevant |= {name for pair in self.pairs(target) for name in (pair.feature, pair.other)}
         numbers = [i for i, name in enumerate(self.evidence.features) if name in relevant]
-        strata = group_by_features(self.evidence, numbers)
-        return amounts(
-            self.evidence, strata, self.hit(target), self._known_tests(target), self.confidence
-        )
+        known = None if target.kind == "fault" else self.evidence.hits_known
+        return amounts(self.evidence, numbers, self.hits(target), known, self.confidence)
 
     def roles_of_either(self, one: Target, other: Target) -> list[FeatureRole]:
         """Return the role of every feature for hitting at least one of two targets."""
-        either = (self.hit(one) | self.hit(other))[:, None]
-        table = table_of_hits(self.evidence, self.chances, [one], either, self.confidence)
-        return table.of(0)
+        either = np.union1d(self.hits(one), self.hits(other))
+        return self.table_of_tests([one], [either]).of(0)
 
     def effects(self, target: Target) -> list[FeatureEffect]:
         """Return the hitting fraction with each feature, and without it."""
         table, row = self._row(target)
-        hit, known, alone = self.hit(target), self._known_tests(target), table.counts_alone(row)
-        return effects(self.evidence, self.chances, hit, known, alone, self.confidence)
+        weights = self._fault_weights if target.kind == "fault" else self._weights
+        return weights.effects(self.hits(target), table.counts_alone(row))
 
     def pairs(self, target: Target) -> list[Pair]:
         """Return features that matter only together with another, or only without it."""
-        return pairs(self.evidence, self.chances, self.hit(target), self.confidence)
+        if target not in self._pairs:
+            hits = self.hits(target)
+            self._pairs[target] = pairs(self.evidence, self.chances, hits, self.confidence)
+        return self._pairs[target]
 
     def hit(self, target: Target) -> Bools:
-        """Return which tests hit a target."""
-        if target not in self._hits:
-            self._hits[target] = self._read_hits(target)
-        return self._hits[target]
+        """Return which tests hit a target, as a bool for each test."""
+        hit = np.zeros(self.evidence.n, bool)
+        hit[self.hits(target)] = True
+        return hit
 
-    def _read_hits(self, target: Target) -> Bools:
+    def hits(self, target: Target) -> npt.NDArray[np.intp]:
+        """Return the tests that hit a target, ascending."""
         if target.kind == "fault":
-            shows: Bools = self.evidence.fault == self.evidence.fault_ids.index(target.name)
-            return shows
-        parts = []
-        for block in hit_blocks(self.store, self.evidence, [self._id(target)]):
-            hit = np.zeros(block.stop - block.start, bool)
-            hit[block.tests] = True
-            parts.append(hit)
-        return np.concatenate(parts)
+            return self.evidence.fault_tests[self.evidence.fault_ids.index(target.name)]
+        if target not in self._hits:
+            blocks = hit_blocks(self.evidence, [self._id(target)])
+            parts = [block.entries()[1] for block in blocks]
+            self._hits[target] = np.concatenate([*parts, np.empty(0, np.intp)])
+        return self._hits[target]
 
     def _row(self, target: Target) -> tuple[RoleTable, int]:
         """Return a table that contains the target, and its row in it."""
         if target.kind == "fault":
             return self._fault_roles, self.faults.index(target)
         if target not in self._tables:
-            chosen = [(self._id(target), target)]
-            self._tables[target] = role_table(
-                self.store, self.evidence, self.chances, chosen, self.confidence
-            )
+            self._tables[target] = self._counter.table_of_one(self._id(target), target)
         return self._tables[target], 0
-
-    def _known_tests(self, target: Target) -> Bools:
-        """Return the tests that are known to have hit the target or not; for a fault, all."""
-        everything = np.ones(self.evidence.n, bool)
-        return everything if target.kind == "fault" else self.evidence.hits_known
 
     def _id(self, target: Target) -> int:
         return next(id for id, candidate in self.targets.items() if candidate == target)
 
     @cached_property
+    def _counter(self) -> RoleCounter:
+        return RoleCounter(self.evidence, self.chances, self.confidence)
+
+    @cached_property
     def _fault_roles(self) -> RoleTable:
-        return self.table("fault")
+        return self._counter.fault_table()
+
+    @cached_property
+    def _fault_weights(self) -> EffectWeights:
+        """Return the weights of all tests: whether a test shows a fault is always known."""
+        return EffectWeights(self.evidence, self.chances, None, self.confidence)
+
+    @cached_property
+    def _weights(self) -> EffectWeights:
+        """Return the weights of the tests whose hits are known."""
+        known = self.evidence.hits_known
+        if known.all():
+            return self._fault_weights
+        return EffectWeights(self.evidence, self.chances, known, self.confidence)
 
 
 def _is_named(mutant: Target, id: str) -> bool:

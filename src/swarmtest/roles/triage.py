@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swarmtest.analysis.bit_counts import Bools
+from swarmtest.analysis.bit_counts import Words, packed_column
 from swarmtest.analysis.intervals import Floats
 from swarmtest.analysis.role_cells import INSUFFICIENT, SUPPRESSOR, TRIGGER
 from swarmtest.core.constraints import Constraint
@@ -325,44 +325,64 @@ def common_features(study: Study, fault: Target) -> CommonFeatures | None:
         if role.role in (TRIGGER, SUPPRESSOR) and role.is_discovery(rate)
     }
 
-    def column(literal: tuple[str, bool]) -> Bools:
-        holds: Bools = study.evidence.enabled[:, literals[literal]] == literal[1]
-        return holds
-
-    hit = study.hit(fault)
+    evidence = study.evidence
+    hit = packed_column(study.hit(fault))
+    everything = packed_column(np.ones(evidence.n, bool))
+    columns = {
+        (name, inside): evidence.columns[i] if inside else everything & ~evidence.columns[i]
+        for (name, inside), i in literals.items()
+    }
+    tests = _Separation(hit, everything)
     chosen: list[tuple[str, bool]] = []
     remaining = list(literals)
-    match: Bools = np.ones(study.evidence.n, bool)
+    match = everything
     while remaining:
-        best = max(remaining, key=lambda literal: _separation(match & column(literal), hit))
-        narrower = match & column(best)
-        if _separation(narrower, hit) < _separation(match, hit) + _GAIN:
+        best = max(remaining, key=lambda literal: tests.of(match & columns[literal]))
+        narrower = match & columns[best]
+        if tests.of(narrower) < tests.of(match) + _GAIN:
             break
         chosen.append(best)
         match = narrower
         remaining.remove(best)
-    if not chosen or match[hit].mean() < _MOST:
+    if not chosen or tests.shares(match)[0] < _MOST:
         return None
     # A literal that holds in all matching failing tests narrows the combination at no cost.
-    for literal in [literal for literal in remaining if column(literal)[match & hit].all()]:
+    for literal in [
+        literal for literal in remaining if not (match & hit & ~columns[literal]).any()
+    ]:
         chosen.append(literal)
-        match = match & column(literal)
-    names = study.evidence.features
+        match = match & columns[literal]
+    names = evidence.features
     inside, outside = (
         tuple(sorted((name for name, is_in in chosen if is_in == wanted), key=names.index))
         for wanted in (True, False)
     )
-    return CommonFeatures(inside, outside, *_shares(match, hit))
+    return CommonFeatures(inside, outside, *tests.shares(match))
 
 
-def _shares(match: Bools, hit: Bools) -> tuple[float, float]:
-    failing, passing = (float(match[g].mean()) if g.any() else 0.0 for g in (hit, ~hit))
-    return failing, passing
+class _Separation:
+    """How well a set of tests separates those that hit from the others; sets are bits."""
+
+    def __init__(self, hit: Words, everything: Words) -> None:
+        self._sides = hit, everything & ~hit
+        self._tests = [_size(side) for side in self._sides]
+
+    def shares(self, match: Words) -> tuple[float, float]:
+        """Return the shares of the failing and of the passing tests that match."""
+        failing, passing = (
+            _size(match & side) / tests if tests else 0.0
+            for side, tests in zip(self._sides, self._tests, strict=True)
+        )
+        return failing, passing
+
+    def of(self, match: Words) -> float:
+        """Return the difference of the shares."""
+        failing, passing = self.shares(match)
+        return failing - passing
 
 
-def _separation(match: Bools, hit: Bools) -> float:
-    failing, passing = _shares(match, hit)
-    return failing - passing
+def _size(bits: Words) -> int:
+    return int(np.bitwise_count(bits).sum(dtype=np.int64))
 
 
 def avoiding(study: Study, faults: list[Target]) -> list[tuple[Target, CommonFeatures]]:

@@ -254,7 +254,7 @@ def _fitted(line: str, screen: int) -> list[str]:
 
 
 def _hit_by(study: Study, target: Target, roles: Sequence[FeatureRole]) -> str:
-    hits = int(study.hit(target).sum())
+    hits = len(study.hits(target))
     informative = max((role.hits for role in roles), default=0)
     text = f"hit by {plural(hits, 'test')} of {study.evidence.n:,}"
     if informative and informative < hits - 0.5:

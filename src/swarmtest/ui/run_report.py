@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -90,53 +90,90 @@ def invalid_lines(store: Store, campaign: int) -> list[str]:
 
     Return no lines if no test was invalid.
     """
-    space = Space.from_json(store.campaign(campaign).space)
-    reasons: Counter[str] = Counter()
-    tests: Counter[bytes] = Counter()
-    invalid: Counter[bytes] = Counter()
-    for trial in store.trials(campaign):
-        tests[trial.configuration] += 1
-        if trial.verdict == Verdict.INVALID:
-            reasons[trial.missing] += 1
-            invalid[trial.configuration] += 1
-    if not invalid:
+    if not store.summary(campaign)["invalid"]:
         return []
-    useless = sum(invalid[c] == tests[c] for c in invalid)
+    space = Space.from_json(store.campaign(campaign).space)
+    found = _count_invalid(store, campaign, len(space.features))
+    configurations = found.configurations
+    useless = sum(each.invalid == each.tests for each in configurations)
     lines = [
-        f"invalid tests: {reasons.total():,}, in {plural(len(invalid), 'configuration')}, "
-        f"of which {useless:,} gave no valid test",
-        *(f"  {count:,}: {reason}" for reason, count in reasons.most_common(_MAX_ROWS)),
+        f"invalid tests: {found.reasons.total():,}, in "
+        f"{plural(len(configurations), 'configuration')}, of which {useless:,} gave no valid test",
+        *(f"  {count:,}: {reason}" for reason, count in found.reasons.most_common(_MAX_ROWS)),
     ]
-    if any(count > 1 for count in tests.values()):
-        worst = sorted(invalid, key=lambda c: (-invalid[c] / tests[c], -tests[c], c))[:_MAX_ROWS]
+    if found.repeated:
+        worst = sorted(configurations, key=lambda c: (-c.invalid / c.tests, -c.tests, c.packed))
         rows = [
-            (str(invalid[c]), str(tests[c]), str(Configuration.from_bytes(space, c))) for c in worst
+            (str(c.invalid), str(c.tests), str(Configuration.from_bytes(space, c.packed)))
+            for c in worst[:_MAX_ROWS]
         ]
         lines += ["", *table(_CONFIGURATION_HEAD, rows, right="rr").splitlines()]
-    return [
-        *lines,
-        "",
-        *table(_FEATURE_HEAD, _feature_rows(space, tests, invalid), " rr").splitlines(),
-    ]
+    return [*lines, "", *table(_FEATURE_HEAD, _feature_rows(space, found), " rr").splitlines()]
 
 
-def _feature_rows(
-    space: Space, tests: Counter[bytes], invalid: Counter[bytes]
-) -> list[tuple[str, ...]]:
+class _InvalidConfiguration(NamedTuple):
+    """A configuration with invalid tests."""
+
+    packed: bytes
+    tests: int
+    invalid: int
+
+
+class _InvalidTests(NamedTuple):
+    """What is known about the invalid tests of a campaign."""
+
+    reasons: Counter[str]
+    configurations: list[_InvalidConfiguration]
+    repeated: bool
+    """Whether any configuration has several tests."""
+    tests: int
+    tests_with: list[int]
+    invalid_with: list[int]
+    """By features: all tests with it, and invalid ones."""
+
+
+def _count_invalid(store: Store, campaign: int, features: int) -> _InvalidTests:
+    import numpy as np  # here, because most campaigns have no invalid test
+
+    from swarmtest.analysis.block_reading import configuration_keys
+
+    reasons: Counter[str] = Counter()
+    packed: dict[int, bytes] = {}
+    keys, invalid_keys = [], []
+    counts = np.zeros((2, features), np.int64)
+    for block in store.blocks(campaign, hits=False):
+        is_invalid = block.verdicts == Verdict.INVALID
+        invalid = np.flatnonzero(is_invalid)
+        keys.append(configuration_keys(block))
+        invalid_keys.append(keys[-1][invalid])
+        reasons.update(block.missing[index] for index in block.missing_index[invalid].tolist())
+        for row, words in enumerate((block.enabled, block.enabled & block.packed(is_invalid))):
+            counts[row] += np.bitwise_count(words).sum(axis=1, dtype=np.int64)
+        new = [at for at, key in enumerate(invalid_keys[-1].tolist()) if key not in packed]
+        configurations = block.take(invalid[new]).configurations()
+        packed |= dict(zip(invalid_keys[-1][new].tolist(), configurations, strict=True))
+    distinct, tests = np.unique(np.concatenate(keys), return_counts=True)
+    chosen, times = np.unique(np.concatenate(invalid_keys), return_counts=True)
+    of_chosen = tests[np.searchsorted(distinct, chosen)]
+    rows = zip(chosen.tolist(), of_chosen.tolist(), times.tolist(), strict=True)
+    return _InvalidTests(
+        reasons,
+        [_InvalidConfiguration(packed[key], *numbers) for key, *numbers in rows],
+        bool((tests > 1).any()),
+        int(tests.sum()),
+        *counts.tolist(),
+    )
+
+
+def _feature_rows(space: Space, found: _InvalidTests) -> list[tuple[str, ...]]:
     """Return the share of invalid tests with and without each feature, largest difference first."""
     shares: list[tuple[float, str, tuple[str, str]]] = []
-    bits = {c: Configuration.from_bytes(space, c).bits for c in tests}
+    all_invalid = found.reasons.total()
     for i, name in enumerate(space.feature_names):
-        with_it = [c for c in tests if bits[c] >> i & 1]
-        without = [c for c in tests if not bits[c] >> i & 1]
-        pair = [
-            sum(invalid[c] for c in group) / max(sum(tests[c] for c in group), 1)
-            for group in (with_it, without)
-        ]
-        shown = [
-            f"{share:.1%}" if group else "-"
-            for share, group in zip(pair, (with_it, without), strict=True)
-        ]
+        tests, invalid = found.tests_with[i], found.invalid_with[i]
+        parts = (invalid, tests), (all_invalid - invalid, found.tests - tests)
+        pair = [part / max(of, 1) for part, of in parts]
+        shown = [f"{share:.1%}" if of else "-" for share, (_, of) in zip(pair, parts, strict=True)]
         shares.append((-abs(pair[0] - pair[1]), name, (shown[0], shown[1])))
     return [(name, *shown) for _, name, shown in sorted(shares)[:_MAX_ROWS]]
 

@@ -25,7 +25,9 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,7 +36,14 @@ import numpy.typing as npt
 from swarmtest.core.seeds import seed_array
 from swarmtest.store.blocks.block import TrialBlock
 from swarmtest.store.blocks.columns import FULL_COUNTS
-from swarmtest.store.blocks.hits import BlockHits, Ints, Words, unpacked
+from swarmtest.store.blocks.hits import (
+    BlockHits,
+    Indices,
+    Ints,
+    StoredPositions,
+    Words,
+    unpacked,
+)
 from swarmtest.store.blocks.summaries import FeatureSummary, HitSummary, block_feature_summary
 
 _FORMAT = 1
@@ -503,46 +512,69 @@ def unpack_hits_of_block(targets: bytes, hits: bytes, size: int) -> BlockHits:
     nothing = np.empty(0, np.int32)
     if not targets and not hits:
         return BlockHits(size, np.empty(0, np.int64), nothing, np.zeros(1, np.int64), nothing)
+    with _damage_named():
+        id_gaps, classes, counts, _ = map(_unpack_ints, _opened(targets))
+        (packed_size, *_) = _opened(hits)
+        return _StoredHits(
+            struct.unpack("<I", packed_size)[0],
+            np.cumsum(id_gaps),
+            classes.astype(np.int32),
+            np.concatenate([[0], np.cumsum(counts)]),
+            hits,
+        )
+
+
+@contextmanager
+def _damage_named() -> Iterator[None]:
     try:
-        return _unpack_hits(targets, hits)
+        yield
     except (struct.error, zlib.error, IndexError, ValueError) as error:
         if isinstance(error, DamagedBlockError):
             raise
         raise DamagedBlockError(f"its hits cannot be decoded ({error})") from error
 
 
-def _unpack_hits(targets: bytes, hits: bytes) -> BlockHits:
-    id_gaps, classes, counts, _ = map(_unpack_ints, _opened(targets))
-    packed_size, packed_many, packed_small, packed_big = _opened(hits)
-    (size,) = struct.unpack("<I", packed_size)
-    many = _unpack_ints(packed_many).astype(bool)
-    stored = np.where(many, size - counts, counts)
-    small = np.frombuffer(_decompressed(packed_small), np.uint8)
-    gaps = small.astype(np.int64)
-    gaps[small == _BIG_GAP] = _unpack_ints(packed_big)
-    starts = np.cumsum(stored) - stored
-    begins = starts[stored > 0]
-    gaps += 1
-    gaps[begins] -= 1
-    totals = np.cumsum(gaps)
-    before = totals[begins] - gaps[begins]
-    positions = totals - np.repeat(before, stored[stored > 0])
-    if many.any():
-        positions = _restored(positions, stored, many, size)
-    return BlockHits(
-        size,
-        np.cumsum(id_gaps),
-        classes.astype(np.int32),
-        np.concatenate([[0], np.cumsum(counts)]),
-        positions.astype(np.int32),
-    )
+class _StoredHits(BlockHits):
+    """The hits of a stored block, whose positions are decoded when they are first used."""
 
+    def __init__(
+        self, size: int, targets: Ints, classes: Indices, starts: Ints, packed: bytes
+    ) -> None:
+        """Create the hits from what is decoded already, and the part with the positions."""
+        self.__dict__.update(
+            size=size, targets=targets, classes=classes, starts=starts, _packed=packed
+        )
 
-def _restored(positions: Ints, stored: Ints, many: npt.NDArray[np.bool_], size: int) -> Ints:
-    """Return positions with those that are not stored, where `many` is true."""
-    starts = np.concatenate([[0], np.cumsum(stored)])
-    without = BlockHits(
-        size, np.empty(0, np.int64), np.empty(0, np.int32), starts, positions.astype(np.int32)
-    )
-    whole, _ = _complemented(without, many)
-    return whole
+    @cached_property
+    def stored(self) -> StoredPositions:
+        """The positions as they are stored: for classes of many trials, the other trials."""
+        with _damage_named():
+            _, packed_many, packed_small, packed_big = _opened(self.__dict__["_packed"])
+            many = _unpack_ints(packed_many).astype(bool)
+            counts = self.class_counts
+            stored = np.where(many, self.size - counts, counts)
+            small = np.frombuffer(_decompressed(packed_small), np.uint8)
+            # Narrow numbers take half of the time.
+            narrow = len(counts) * self.size < 2**31
+            gaps: npt.NDArray[Any] = small.astype(np.int32 if narrow else np.int64)
+            if packed_big:
+                gaps[small == _BIG_GAP] = _unpack_ints(packed_big)
+            starts = np.concatenate([[0], np.cumsum(stored)])
+            begins = starts[:-1][stored > 0]
+            gaps += 1
+            gaps[begins] -= 1
+            totals = np.cumsum(gaps, dtype=gaps.dtype)
+            before = totals[begins] - gaps[begins]
+            totals -= np.repeat(before, stored[stored > 0])
+            return StoredPositions(starts, totals.astype(np.int32, copy=False), many)
+
+    @cached_property
+    def positions(self) -> Indices:
+        """The positions of the trials that hit each class, in order within the class."""
+        starts, positions, many = self.stored
+        if not many.any():
+            return positions
+        without = BlockHits(
+            self.size, np.empty(0, np.int64), np.empty(0, np.int32), starts, positions
+        )
+        return _complemented(without, many)[0].astype(np.int32)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,16 @@ Bools = npt.NDArray[np.bool_]
 
 _TALLY = mixed_array(np.arange(1, 2 * BLOCK_SIZE + 1, dtype=np.uint64))
 """A random number for each position; targets hit by the same trials have the same sum."""
+
+
+class StoredPositions(NamedTuple):
+    """The positions of classes; for some classes, of the trials that did *not* hit them."""
+
+    starts: Ints
+    """Where the positions of each class begin, and the end of the last one."""
+    positions: Indices
+    others: Bools
+    """For each class, whether its positions are those of the other trials."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +64,12 @@ class BlockHits:
     def class_counts(self) -> Ints:
         """For each class, the number of trials that hit it."""
         return np.diff(self.starts)
+
+    @property
+    def stored(self) -> StoredPositions:
+        """The positions in the shortest form that is at hand, which is fast to count from."""
+        nothing = np.zeros(len(self.starts) - 1, bool)
+        return StoredPositions(self.starts, self.positions, nothing)
 
     @property
     def counts(self) -> Ints:

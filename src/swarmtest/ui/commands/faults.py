@@ -64,6 +64,7 @@ def faults(campaign: str | None, fault: str | None, store: str | None, as_json: 
         click.echo(f"campaign {number} found no fault")
     configurations = fault_configurations(opened, number, records)
     study = study_or_none(opened, number) if records else None
+    targets = {fault.name: fault for fault in study.faults} if study else {}
     options = opened.campaign(number).options
     part = str(options.get("part", "step"))
     tests = StoredTests(part)
@@ -72,7 +73,7 @@ def faults(campaign: str | None, fault: str | None, store: str | None, as_json: 
         reduction = reductions.get(record.id)
         words = replay_words(number, record, reduction)
         command = command_text(words, opened.url) if is_replayable else ""
-        roles = study.roles(study.find(f"fault:{record.id}")) if study else []
+        roles = study.roles(targets[record.id]) if study and record.id in targets else []
         reduced = reduction_line(record, reduction, number, part)
         record = as_shown(record, reduction)
         configuration = configurations[record.id]

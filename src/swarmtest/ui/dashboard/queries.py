@@ -211,7 +211,7 @@ def roles(store: Store, campaign: int) -> RolesView:
         study.require_variation()
     except UserError as error:
         return RolesView(study.notes, {}, (), (), heat, str(error))
-    by_frequency = sorted(study.faults, key=lambda fault: -int(study.hit(fault).sum()))
+    by_frequency = sorted(study.faults, key=lambda fault: -len(study.hits(fault)))
     error_rate = 1 - study.confidence
     by_fault = {}
     for fault in by_frequency[:MOST_FAULTS]:

@@ -229,7 +229,7 @@ def coverage_of(
     If `disk` is set, also find out which files have changed since.
     """
     groups = RoleGroups()
-    for kind in WITH_PROBES & tables.keys():
+    for kind in sorted(WITH_PROBES & tables.keys()):
         groups.add(tables[kind])
     files = listings(study, groups, disk)
     tests = int(study.evidence.hits_known.sum())

@@ -265,7 +265,7 @@ def make_page(
     study = Study(store, campaigns, confidence)
     records = tuple(store.campaign(campaign) for campaign in campaigns)
     faults = known_faults(store, campaigns)
-    tables = {kind: study.table(kind) for kind in study.kinds()}
+    tables = study.tables(study.kinds())
     no_variation = _no_variation(study)
     coverage = coverage_of(study, tables)
     outlooks = _outlooks(store, records)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from swarmtest.core.errors import UserError, did_you_mean
@@ -37,36 +37,37 @@ def campaign_tally(
     watched = store.watched_targets(campaign)
     if not watched and not events:
         return tally
-    import numpy as np  # here, because most campaigns watch nothing
+    # Here, because most campaigns watch nothing, and this loads numpy.
+    from swarmtest.analysis.block_reading import count_hits
 
     tally.places = {source.path: source.place for source in store.sources(campaign) if source.place}
-    counts = np.zeros(max(watched, default=0) + 1, np.int64)
-    tests: dict[str, Any] = {}
-    for trial in store.trials(campaign):
-        if not trial.hits_are_known:
-            tally.missing[trial.missing] += 1
-        elif trial.hits:
-            ids = np.array(unpack_hits(trial.hits), np.int64)
-            if len(ids) and ids[-1] >= len(counts):
-                counts = np.pad(counts, (0, int(ids[-1]) + 1 - len(counts)))
-            counts[ids] += 1
-            if named_tests:
-                own_name = trial.origin if record.imported_from else ""
-                tests[own_name or f"trial {trial.trial}"] = ids
+    ids, counts, tally.missing = count_hits(store, campaign)
+    hits = dict(zip(ids.tolist(), counts.tolist(), strict=True))
     outside = set(unpack_hits(record.outside)) if record.outside else set()
-    hit = {*np.flatnonzero(counts).tolist(), *outside}
+    hit = hits.keys() | outside
     own = {id: target for id, target in watched.items() if _is_own(target, tally.kinds, id in hit)}
     if events:
         named = store.targets(sorted(hit - watched.keys()))
         own |= {id: target for id, target in named.items() if not target.source}
     numbers = {id: tally.catalogue.number(target) for id, target in own.items()}
-    hits = counts.tolist()
-    tally.counts.update({numbers[id]: hits[id] for id in numbers if id < len(hits) and hits[id]})
+    tally.counts.update({number: hits[id] for id, number in numbers.items() if id in hits})
     tally.outside = {numbers[id] for id in outside & numbers.keys()}
-    tally.tests = {
-        name: [numbers[id] for id in ids.tolist() if id in numbers] for name, ids in tests.items()
-    }
+    if named_tests:
+        tally.tests = dict(_named_tests(store, record, numbers))
     return tally
+
+
+def _named_tests(
+    store: Store, record: CampaignRecord, numbers: Mapping[int, int]
+) -> Iterator[tuple[str, list[int]]]:
+    """Yield, for each test with hits, its name and the numbers of the targets that it hit."""
+    for block in store.blocks(record.id):
+        sets = zip(block.numbers.tolist(), block.hits.sets(), block.hits_known, strict=True)
+        for at, (trial, ids, is_known) in enumerate(sets):
+            if is_known and block.hit_states[at]:
+                own_name = block.origins[block.origin_index[at]] if record.imported_from else ""
+                hit = [numbers[id] for id in ids.tolist() if id in numbers]
+                yield own_name or f"trial {trial}", hit
 
 
 def _kinds(record: CampaignRecord) -> tuple[str, ...]:

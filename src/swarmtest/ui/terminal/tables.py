@@ -12,10 +12,11 @@ from typing import Any
 from swarmtest.campaign.liveness import status_in
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.formatting import part_percent, plural, printable_line
+from swarmtest.core.result import Verdict
 from swarmtest.core.space import Space
 from swarmtest.store import DEFAULT_PATH
 from swarmtest.store.interface import Store
-from swarmtest.store.records import CampaignRecord, FaultRecord, note_of_kills, unpack_counts
+from swarmtest.store.records import CampaignRecord, FaultRecord, note_of_kills
 from swarmtest.ui.terminal.text import can_show, elided, kind_and_signature
 
 _MAX_CODE_LINES = 40
@@ -94,12 +95,28 @@ def fault_configurations(
     if not faults:
         return {}  # coverage that another tool measured has no space
     space = Space.from_json(store.campaign(campaign).space)
+    packed = _configurations(store, campaign, {fault.trial for fault in faults})
     return {
-        fault.id: configuration_text(
-            Configuration.from_bytes(space, store.trial(campaign, fault.trial).configuration)
-        )
+        fault.id: configuration_text(Configuration.from_bytes(space, packed[fault.trial]))
         for fault in faults
     }
+
+
+def _configurations(store: Store, campaign: int, trials: set[int]) -> dict[int, bytes]:
+    """Return the configurations of some trials, without reading what they hit."""
+    import numpy as np  # here, because `list` needs no numpy
+
+    found: dict[int, bytes] = {}
+    block = None
+    for trial in sorted(trials):
+        if block is None or block.last < trial:
+            block = next(store.blocks(campaign, after=trial - 1, hits=False), None)
+        at = 0 if block is None else int(block.numbers.searchsorted(trial))
+        if block is None or at == len(block) or block.numbers[at] != trial:
+            found[trial] = store.trial(campaign, trial).configuration  # says that it is missing
+        else:
+            (found[trial],) = block.take(np.array([at])).configurations()
+    return found
 
 
 def configuration_text(configuration: Configuration) -> str:
@@ -150,34 +167,35 @@ def feature_rows(store: Store, campaign: int) -> list[tuple[str, ...]]:
     if not space_data["dimensions"]:
         return []  # coverage that another tool measured
     space = Space.from_json(space_data)
-    count = len(space.features)
-    allowed, contained, times = [0] * count, [0] * count, [0] * count
-    failed_with, failed = [0] * count, 0
-    tests = with_counts = 0
-    for trial in store.trials(campaign):
-        tests += 1
-        bits = Configuration.from_bytes(space, trial.configuration).bits
-        used = unpack_counts(trial.used)
-        with_counts += bool(used)
-        failed += trial.verdict == 1
-        for i in range(count):
-            if bits >> i & 1:
-                allowed[i] += 1
-                failed_with[i] += trial.verdict == 1
-            if i < len(used) and used[i]:
-                contained[i] += 1
-                times[i] += used[i]
-    return [
-        (
-            name,
-            part_percent(allowed[i], tests),
-            part_percent(contained[i], tests) if with_counts else "-",
-            f"{times[i]:,}" if with_counts else "-",
-            part_percent(failed_with[i], allowed[i]),
-            part_percent(failed - failed_with[i], tests - allowed[i]),
+    summary, features = store.summary(campaign), store.feature_summary(campaign)
+    failed_with = _failed_with(store, campaign, len(space.features)) if summary["failed"] else None
+    tests, failed = summary["trials"], summary["failed"]
+    rows: list[tuple[str, ...]] = []
+    for i, name in enumerate(space.feature_names):
+        allowed = int(features.enabled[i])
+        with_it = 0 if failed_with is None else int(failed_with[i])
+        rows.append(
+            (
+                name,
+                part_percent(allowed, tests),
+                part_percent(int(features.used[i]), tests) if features.known else "-",
+                f"{int(features.steps[i]):,}" if features.known else "-",
+                part_percent(with_it, allowed),
+                part_percent(failed - with_it, tests - allowed),
+            )
         )
-        for i, name in enumerate(space.feature_names)
-    ]
+    return rows
+
+
+def _failed_with(store: Store, campaign: int, features: int) -> Any:
+    """Return how many failed tests included each feature, as an array."""
+    import numpy as np  # here, because `list` needs no numpy
+
+    counts = np.zeros(features, np.int64)
+    for block in store.blocks(campaign, hits=False):
+        failed = block.packed(block.verdicts == Verdict.FAILED)
+        counts += np.bitwise_count(block.enabled & failed).sum(axis=1, dtype=np.int64)
+    return counts
 
 
 def campaign_lines(record: CampaignRecord, summary: dict[str, int], status: str) -> list[str]:
