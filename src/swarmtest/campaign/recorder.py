@@ -36,7 +36,7 @@ from swarmtest.store.records import (
 if TYPE_CHECKING:
     from swarmtest.campaign.executors.worker import BatchMessage
     from swarmtest.store.blocks import FeatureSummary, TrialBlock
-    from swarmtest.store.blocks.codec import PackedBlock
+    from swarmtest.store.loose_blocks import PackedBlock
 
 PATIENCE = 8
 """A configuration is retired after this many invalid tests and no valid one. One whose tests are
@@ -295,7 +295,8 @@ class Recorder:
         if not block.totals.invalid and not self.retirement.any_invalid:
             self.retirement.count_valid(block.totals.trials)
             return
-        from swarmtest.store.blocks.codec import BlockLayout, unpack_block
+        from swarmtest.store.blocks.codec import unpack_block
+        from swarmtest.store.loose_blocks import BlockLayout
 
         layout = BlockLayout(len(self._space.features), 0)  # without seeds, which nobody reads here
         self.retirement.watch(list(watched_rows(unpack_block(block.columns, layout))))
