@@ -69,6 +69,36 @@ def test_a_campaign_under_kills_equals_the_undisturbed_one(kind, run, rows, tmp_
     assert f"{noted[-1]}: " in shown
 
 
+KILLED_FOUR_TIMES = """
+import os, signal
+from swarmtest import Machine, action, integers
+
+class Steady(Machine):
+    steps = 3
+
+    @action(value=integers(0, 10**9))
+    def work(self, value):
+        if value % 10 == 0:
+            with open("{mark}", "ab") as mark:
+                mark.write(b".")
+                mark.flush()
+                if mark.tell() <= 4:
+                    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_test_that_survives_its_last_run_was_killed_from_outside(swarmtest, rows, tmp_path):
+    """Four kills in a row, by chance; the fifth run, which would tell the steps, ends well."""
+    (tmp_path / "four.py").write_text(KILLED_FOUR_TIMES.format(mark=tmp_path / "mark"))
+    done = swarmtest(
+        *("run", "four.py", "-n", 20, "--seed", 3, "-j", 1, "--store", "x.db"), cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stdout
+    assert len((tmp_path / "mark").read_bytes()) > 5
+    assert [row["verdict"] for row in rows(tmp_path / "x.db")] == [0] * 20
+    assert len(noted_in(tmp_path / "x.db")) == 1
+
+
 DIES_WHILE_LOADING = """
 import os, signal
 from pathlib import Path

@@ -188,7 +188,10 @@ class Host:
             first = deadly.get(left[0])
             if first is not None and not _runs_again(first):
                 proposal = proposals.get(left[0]) or self._worker.propose(left[0])
-                self._report_death(left.pop(0), proposal, first)
+                if self._report_death(left[0], proposal, first):
+                    left.pop(0)
+                else:
+                    deadly[left[0]] = replace(first, kills=1)
                 continue
             part = left[:1] if one_by_one else _next_part(left, deadly)
             before = len(part)
@@ -312,10 +315,16 @@ class Host:
                 child.kill_with_stack()
             time.sleep(0.002)
 
-    def _report_death(self, trial: int, proposal: Proposal, deadly: _DeadlyTrial) -> None:
-        """Send the row of a test that killed its process, with the steps until then."""
-        again = deadly.fault is not _KILLED_HOST
-        steps = self._journal(trial, proposal, deadly.death) if again else []
+    def _report_death(self, trial: int, proposal: Proposal, deadly: _DeadlyTrial) -> bool:
+        """Send the row of a test that killed its process, with the steps until then.
+
+        Return False, and send nothing, if its process was killed so far, but not this time.
+        """
+        steps: list[Any] = []
+        if deadly.fault is not _KILLED_HOST:
+            steps, survived = self._journal(trial, proposal, deadly.death)
+            if survived and deadly.kills:
+                return False
         result = self._job.subject.result_of_journal(steps, proposal.configuration, deadly.fault)
         if self._job.coverage is not None:
             result = result._replace(missing="its process died before it could tell")
@@ -324,17 +333,22 @@ class Host:
         cpu_ns = min(deadly.death.cpu_ns, deadly.wall_ns)
         self._worker.note(batch, trial, proposal, seed, result, cpu_ns, deadly.wall_ns)
         self._send("rows", batch.packed())
+        return True
 
-    def _journal(self, trial: int, proposal: Proposal, known: Death) -> list[Any]:
-        """Run such a test again, in a child that sends each step before it takes it."""
+    def _journal(self, trial: int, proposal: Proposal, known: Death) -> tuple[list[Any], bool]:
+        """Run such a test again, in a child that sends each step before it takes it.
+
+        Return its steps, and whether it ended without the death of its process.
+        """
         steps: list[Any] = []
+        survived = False
         for _ in range(MOST_KILLS):
-            steps, death = self._run_with_journal(trial, proposal)
+            steps, death, survived = self._run_with_journal(trial, proposal)
             if death.stopped or known.perhaps_from_outside or not death.perhaps_from_outside:
                 break  # otherwise it was killed from outside, and there may be more steps
-        return steps
+        return steps, survived
 
-    def _run_with_journal(self, trial: int, proposal: Proposal) -> tuple[list[Any], Death]:
+    def _run_with_journal(self, trial: int, proposal: Proposal) -> tuple[list[Any], Death, bool]:
         child = self._ready_child(new=True)
         child.send([trial], [pack_proposal(proposal)], journal=True)
         messages: list[Any] = []
@@ -347,7 +361,8 @@ class Host:
             time.sleep(0.002)
         child.kill(stopped=True)
         death = self._reap(child)
-        return [json.loads(body) for kind, body in messages if kind == "step"], death
+        steps = [json.loads(body) for kind, body in messages if kind == "step"]
+        return steps, death, ("done", None) in messages
 
     def _dump(self) -> str:
         size = self._stderr.seek(0, os.SEEK_END)
