@@ -547,7 +547,7 @@ def hitting_rate(
 
     >>> rate = hitting_rate(np.arange(100) < 20, np.ones(100), np.full(100, -1))
     >>> rate and (rate.value, round(rate.low, 3), round(rate.high, 3))
-    (0.2, 0.132, 0.289)
+    (0.2, 0.132, 0.291)
     """
     total = float(weight.sum())
     if not total:
