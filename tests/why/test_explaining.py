@@ -157,6 +157,39 @@ def test_the_budget_holds_and_a_spent_budget_is_said():
     assert found.needed == {"add": 1, "chop": 1, "slice": 1}
 
 
+class Free(Machine):
+    """Fails after three different steps, in any order, with any values."""
+
+    def start(self) -> None:
+        self.seen: set[str] = set()
+
+    def see(self, name: str) -> None:
+        self.seen.add(name)
+        assert len(self.seen) < 3
+
+    @action(number=integers(0, 99))
+    def one(self, number: int) -> None:
+        self.see("one")
+
+    @action(number=integers(0, 99))
+    def two(self, number: int) -> None:
+        self.see("two")
+
+    @action
+    def three(self) -> None:
+        self.see("three")
+
+
+def test_what_was_not_tried_is_not_claimed():
+    case = steps_of(Free, Step("one", (1,)), Step("two", (1,)), Step("three"))
+    tried = explain_test(*case, confirming=False)
+    assert tried.paragraph.startswith("needs one, two and three, in any order; with any values;")
+    cut_short = explain_test(*case, budget=VariantBudget(runs=22), confirming=False)
+    assert "any order" not in cut_short.paragraph
+    assert "any values" not in cut_short.paragraph
+    assert not cut_short.is_complete
+
+
 def test_a_step_that_is_not_needed_is_left_out_first():
     found = explain_test(*steps_of(Rope, Step("look"), *ROPE), confirming=False)
     assert [step.feature for step in found.steps] == ["add", "chop", "slice"]
@@ -262,8 +295,8 @@ def test_objects_of_pools_settings_and_options_are_understood():
     assert roles(found)["flush"] == SUPPRESSOR
 
 
-class Unlikely(Machine):
-    """Needs five equal numbers of a thousand in a row, which no generated test has."""
+class Equal(Machine):
+    """Needs five equal numbers of a thousand in a row, which no test of a campaign has."""
 
     steps = 10
 
@@ -276,10 +309,27 @@ class Unlikely(Machine):
         assert len(self.last) < 5 or len(set(self.last[-5:])) > 1
 
 
+class Rising(Equal):
+    """Needs five numbers of which each is 13 more than the one before."""
+
+    @action(number=integers(0, 999))
+    def say(self, number: int) -> None:
+        self.last.append(number)
+        steps = [b - a for a, b in zip(self.last[-5:], self.last[-4:], strict=False)]
+        assert steps != [13] * 4
+
+
+def test_tests_in_which_arguments_repeat_confirm_what_needs_equal_values():
+    found = explain_test(*steps_of(Equal, *[Step("say", (7,))] * 5))
+    assert found.confirmation is not None
+    assert found.confirmation.is_reusing
+    assert found.confirmation.is_enough
+
+
 def test_what_no_generated_test_shows_is_said_to_be_not_confirmed():
     from swarmtest.why.views import confirmation_line
 
-    found = explain_test(*steps_of(Unlikely, *[Step("say", (7,))] * 5))
+    found = explain_test(*steps_of(Rising, *(Step("say", (n,)) for n in range(7, 70, 13))))
     assert found.confirmation is not None
     assert not found.confirmation.is_enough
     assert "holds near the failing test" in confirmation_line(found)

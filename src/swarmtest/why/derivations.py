@@ -64,6 +64,7 @@ def explain_derivation(
         seed=seed,
         is_complete=not runs.is_spent,
         is_ordered=False,
+        is_derivation=True,
         notes=(UNSUPPORTED,),
     )
 

@@ -40,7 +40,7 @@ _STALE = 12
 """Known variants in a row after which a feature is taken to have no more."""
 _MOST_GAPS = 6
 """Gaps in which every feature is inserted; of more, some are chosen."""
-_MOST_ORDERED = 12
+MOST_ORDERED = 12
 """Steps of the longest test in which every pair is reordered; in longer ones, neighbours are."""
 _DRAWN_ALTERNATIVES = 3
 _BISECTIONS = 12
@@ -102,7 +102,7 @@ def find_order(study: Study) -> Iterator[OrderFact]:
     """Yield the pairs of steps whose order matters: both ways to swap them lose the fault."""
     steps = study.steps
     pairs: Iterable[tuple[int, int]] = combinations(range(len(steps)), 2)
-    if len(steps) > _MOST_ORDERED:
+    if len(steps) > MOST_ORDERED:
         pairs = ((i, i + 1) for i in range(len(steps) - 1))
     for i, j in sorted(pairs, key=lambda pair: (pair[1] - pair[0], pair)):
         if steps[i] == steps[j] or study.editor.is_fixed(steps[i]):

@@ -160,7 +160,11 @@ class Explanation:
     cpu_seconds: float = 0.0
     seed: int = 0
     is_ordered: bool = True
-    """Whether the order of the steps was looked at."""
+    """Whether the order of all steps was looked at."""
+    are_values_known: bool = True
+    """Whether all values were looked at."""
+    is_derivation: bool = False
+    """Whether the steps are productions of a grammar."""
     is_complete: bool = True
     """Whether all experiments were made; False if the budget was spent before."""
     notes: tuple[str, ...] = ()
@@ -257,7 +261,10 @@ class Explanation:
             text = fact.feature + (f" (or {', '.join(others)}" if others else "")
             text += (f" and {more} more" if more else "") + (")" if others else "")
             counts[text] += 1
-        return [text if count == 1 else f"{count} × {text}" for text, count in counts.items()]
+        found = [text if count == 1 else f"{count} × {text}" for text, count in counts.items()]
+        if len(found) > _MAX_LISTED:
+            return [*found[:_MAX_LISTED], f"{len(found) - _MAX_LISTED} more steps"]
+        return found
 
     def _values_text(self) -> list[str]:
         texts = [fact.text for fact in self.relations]
@@ -270,12 +277,12 @@ class Explanation:
         shown = texts[:_MAX_LISTED]
         if len(texts) > _MAX_LISTED:
             shown.append(f"{len(texts) - _MAX_LISTED} more values matter")
-        if not self.is_ordered:
+        if self.is_derivation:
             free = dict.fromkeys(fact.text for fact in self.values if fact.kind == "any")
             return ["with " + ", ".join(free)] * bool(free)
         if shown:
             return ["with " + ", ".join(shown)]
-        return ["with any values"] * bool(self.values)
+        return ["with any values"] * bool(self.values and self.are_values_known)
 
     def _short(self, step: int) -> str:
         """Return a step's name as it is written in relations."""

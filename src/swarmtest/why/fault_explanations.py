@@ -25,6 +25,7 @@ from swarmtest.subjects.subject import Subject
 from swarmtest.why.confirmation import confirm, confirm_reusing
 from swarmtest.why.editing import Slot, editor_of
 from swarmtest.why.experiments import (
+    MOST_ORDERED,
     Replacement,
     Study,
     drop_unneeded_steps,
@@ -55,6 +56,8 @@ _REUSING = VariantBudget(runs=400, cpu_seconds=2.0)
 """The budget of tests that are generated to confirm an explanation."""
 _SIMPLE = (int, float, str, bytes, bool, type(None), Ref)
 _LEAST_SECONDS = 1.0
+_FEWEST_RUNS = 200
+"""Runs that have to fit into the time for a fault to be explained at the end of a campaign."""
 IN_PASSING = VariantBudget(runs=600, cpu_seconds=2.0)
 """The budget for a fault at the end of a campaign, where nobody asked for an explanation."""
 
@@ -125,7 +128,9 @@ class _Explaining:
         with runs.limited(self._runs_for("order")):
             drop_unneeded_steps(study)
         order = self._within("order", find_order(study))
+        is_ordered = not runs.was_cut_short
         values = self._within("values", find_values(study))
+        are_values_known = not runs.was_cut_short
         settings = self._within("values", find_settings(study))
         replaced = self._within("alternatives", find_alternatives(study))
         free = {(fact.step, fact.label) for fact in values if fact.kind == "any"}
@@ -143,6 +148,8 @@ class _Explaining:
             tuple(insertions),
             tuple(settings),
             seed=study.seed,
+            is_ordered=is_ordered and len(study.steps) <= MOST_ORDERED,
+            are_values_known=are_values_known,
         )
         kept, variants = self._alike(found, free)
         for relation in relations[:1]:  # all have the same counts, those of the rule
@@ -378,8 +385,10 @@ def explain_faults(
         left = deadline - time.monotonic()
         if left < _LEAST_SECONDS:
             break
+        if _FEWEST_RUNS * store.trial(campaign, fault.trial).wall_ns / 1e9 > left:
+            continue  # a program that takes so long is explained only if somebody asks for it
         limits = budget or VariantBudget()
-        limits = VariantBudget(limits.runs, min(limits.cpu_seconds, left))
+        limits = VariantBudget(limits.runs, min(limits.cpu_seconds, left), left)
         try:
             explain_fault(store, fault.id, budget=limits, subject=subject, confirming=False)
         except UserError:

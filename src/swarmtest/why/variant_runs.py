@@ -13,6 +13,7 @@ are limited (`VariantBudget`).
 from __future__ import annotations
 
 import enum
+import math
 import re
 import time
 from collections import Counter
@@ -63,6 +64,8 @@ class VariantBudget:
 
     runs: int = 1200
     cpu_seconds: float = 5.0
+    wall_seconds: float = math.inf
+    """For programs that wait; the results then depend on how busy the machine is."""
 
     def __post_init__(self) -> None:
         if self.runs < 1 or self.cpu_seconds <= 0:
@@ -122,11 +125,12 @@ class VariantRuns:
         self._known: dict[str, list[_Seen]] = {}
         self._repeats = 1
         self._most_runs = self.budget.runs
-        self._cpu_limit = self.budget.cpu_seconds
+        self._deadline = time.monotonic() + self.budget.wall_seconds
         self._own_cpu = time.process_time()
         self._others_cpu = 0.0
         self.runs = 0
         """How many runs were started."""
+        self.was_cut_short = False
         self.shown = 0
         self.checks = 0
         """In how many of the first runs of the test (`checks`) the fault was `shown`."""
@@ -156,7 +160,11 @@ class VariantRuns:
     @property
     def is_spent(self) -> bool:
         """Whether the whole budget is used up."""
-        return self.runs >= self.budget.runs or self.cpu_seconds >= self.budget.cpu_seconds
+        return (
+            self.runs >= self.budget.runs
+            or self.cpu_seconds >= self.budget.cpu_seconds
+            or time.monotonic() > self._deadline
+        )
 
     def check(self, test: Any, other: Any) -> None:
         """Run the test alone and after `other`; raise `UserError` if it never shows its fault."""
@@ -180,13 +188,17 @@ class VariantRuns:
 
     @contextmanager
     def limited(self, runs: int) -> Iterator[None]:
-        """Allow at most so many more runs within the block; then end the block."""
+        """Allow at most so many more runs within the block; then end the block.
+
+        `was_cut_short` tells afterwards whether it ended in this way.
+        """
         before = self._most_runs
         self._most_runs = min(before, self.runs + max(runs, 0))
+        self.was_cut_short = False
         try:
             yield
         except BudgetSpent:
-            pass
+            self.was_cut_short = True
         finally:
             self._most_runs = before
 
@@ -206,7 +218,7 @@ class VariantRuns:
         return any((fault.kind, _type_and_frames(fault)[0]) == (kind, name) for fault in faults)
 
     def _run(self, test: Any) -> list[_Seen]:
-        if self.runs >= self._most_runs or self.cpu_seconds >= self._cpu_limit:
+        if self.runs >= self._most_runs or self.is_spent:
             raise BudgetSpent
         seen = []
         for _ in range(self._repeats):

@@ -33,7 +33,8 @@ def explanation_lines(explanation: Explanation, width: int = _WIDTH) -> list[str
     >>> explanation_lines(found)
     ['by experiment: needs push. (80 runs)']
     """
-    text = f"by experiment: {explanation.paragraph} ({plural(explanation.runs, 'run')})"
+    cost = plural(explanation.runs, "run") + ("" if explanation.is_complete else ", cut short")
+    text = f"by experiment: {explanation.paragraph} ({cost})"
     return textwrap.wrap(one_line(text), width, subsequent_indent="  ")
 
 
