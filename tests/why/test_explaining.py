@@ -353,6 +353,31 @@ def test_a_fault_of_a_store_is_reduced_explained_and_kept_there():
     assert found.confirmation.before_tests == 400
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"steps": [7]},
+        {"steps": [{"feature": 7, "line": ""}]},
+        {
+            "insertions": [
+                {"feature": "a", "role": "b", "gone": 1, "runs": 1, "low": "x", "high": 1}
+            ]
+        },
+        {"order": [{"before": 5, "after": 9, "runs": 1}, {"before": 6, "after": 5, "runs": 1}]},
+        {"format": "another"},
+    ],
+)
+def test_a_damaged_explanation_in_a_store_is_passed_over(rope, damage):
+    from swarmtest.store.records import CampaignRecord, ReductionRecord
+
+    with open_store(":memory:") as store:
+        campaign = store.add_campaign(CampaignRecord("s", "coin", 0, {}))
+        details = json.dumps(rope.to_json() | damage)
+        record = ReductionRecord("4ee18053", 0, 3, 3, "[]", details, criterion="why")
+        store.add_reduction(campaign, record)
+        assert explanations_of(store, campaign) == {}
+
+
 def test_an_unknown_fault_is_refused_in_one_line():
     with open_store(":memory:") as store, pytest.raises(UserError, match="no test of a fault abc"):
         explain_fault(store, "abc")

@@ -12,7 +12,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from swarmtest.store.interface import Store
 from swarmtest.store.records import ReductionRecord
@@ -22,6 +22,7 @@ EXPLAINED = "why"
 FORMAT = "swarmtest explanation 1"
 
 SUPPRESSOR, IRRELEVANT, UNCLEAR, BLOCKS = "suppressor", "irrelevant", "unclear", "blocks"
+Checked = TypeVar("Checked", bound=Any)
 _MAX_LISTED = 6
 _MAX_SUPPRESSORS = 5
 _ORDINALS = {1: "1st", 2: "2nd", 3: "3rd"}
@@ -215,11 +216,17 @@ class Explanation:
         }
         fields = {key: data[key] for key in cls.__dataclass_fields__ if key in data}
         for key, kind in kinds.items():
-            fields[key] = tuple(kind(**_with_tuples(item)) for item in fields.get(key, ()))
+            fields[key] = tuple(_checked(kind(**_with_tuples(i))) for i in fields.get(key, ()))
         if fields.get("confirmation") is not None:
-            fields["confirmation"] = Confirmation(**_with_tuples(fields["confirmation"]))
-        fields["notes"] = tuple(fields.get("notes", ()))
-        return cls(**fields)
+            fields["confirmation"] = _checked(Confirmation(**_with_tuples(fields["confirmation"])))
+        fields["notes"] = tuple(map(str, fields.get("notes", ())))
+        found = _checked(cls(**fields))
+        steps = [at for fact in found.order for at in (fact.before, fact.after)]
+        steps += [fact.step for fact in found.values]
+        steps += [gap for fact in found.insertions for gap in fact.gaps]
+        if not all(0 <= at < max(len(found.steps), 1) for at in steps):
+            raise ValueError("a step that the test does not have")
+        return found
 
     # Words.
 
@@ -362,8 +369,8 @@ def explanations_of(store: Store, campaign: int) -> dict[str, Explanation]:
         if record.criterion == EXPLAINED:
             try:
                 found[record.fault] = Explanation.from_json(json.loads(record.details))
-            except (ValueError, TypeError, KeyError):
-                continue  # written by another version: explaining again replaces it
+            except (ValueError, TypeError, KeyError, AttributeError):
+                continue  # of another version, or damaged: explaining again replaces it
     return found
 
 
@@ -374,6 +381,29 @@ def stored_explanation(store: Store, fault: str) -> Explanation | None:
         if found is not None:
             return found
     return None
+
+
+_PLAIN_TYPES: dict[str, tuple[type, ...]] = {
+    "int": (int,),
+    "float": (int, float),
+    "str": (str,),
+    "bool": (bool,),
+    "tuple[str, ...]": (tuple,),
+    "tuple[int, ...]": (tuple,),
+}
+
+
+def _checked(value: Checked) -> Checked:
+    """Return a value whose plain fields have their types; a store may hold anything."""
+    for name, slot in value.__dataclass_fields__.items():
+        content: Any = getattr(value, name)
+        kind = str(slot.type)
+        parts = content if kind.startswith("tuple[") and isinstance(content, tuple) else ()
+        item = {"tuple[str, ...]": str, "tuple[int, ...]": int}.get(kind, object)
+        plain = _PLAIN_TYPES.get(kind, (object,))
+        if not (isinstance(content, plain) and all(isinstance(part, item) for part in parts)):
+            raise ValueError(f"{name} is {content!r}")
+    return value
 
 
 def _with_tuples(item: Mapping[str, Any]) -> dict[str, Any]:
