@@ -264,7 +264,11 @@ class Inputs:
                     "poison tests", name, f"{run} -j {workers}", prepare=prepare, trials=trials
                 )
             for command in ("replay poison.json", "reduce poison.json --time 5s"):
+                if name == "writes escapes" and command.startswith("replay"):
+                    continue  # what a program itself prints is shown as it is when it is replayed
                 yield self._input("poison tests", name, f"{command} --timeout 2s", prepare=prepare)
+            if name == "removes its directory":
+                continue  # pytest itself cannot go on without its directory
             yield HostileInput(
                 "pytest",
                 name,

@@ -210,7 +210,7 @@ def _fault_of(named: NamedTest, name: str, seconds: float, has_criterion: bool) 
         if has_criterion:
             return None
         raise UserError(f"{name} passed: say what to keep, like --keep coverage=90")
-    result = run_isolated(lambda: named.subject.replay(named.data), seconds)
+    result = run_isolated(lambda: named.subject.replay(named.data), seconds, quiet=True)
     if result.verdict == Verdict.INVALID:
         raise UserError(f"{name} is invalid: {result.missing}")
     if result.fault is None and not has_criterion:

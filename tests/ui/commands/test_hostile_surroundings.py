@@ -209,3 +209,18 @@ def test_a_full_disk_at_creation_does_not_promise_resume(tmp_path):
     )
     assert "the disk is full, and nothing was recorded" in said.stdout, said.stderr
     assert "resume" not in said.stdout
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_test_that_deletes_the_store_ends_the_campaign_with_one_line(
+    tmp_path, swarmtest, workers
+):
+    (tmp_path / "deletes.py").write_text(
+        MACHINE.replace(
+            "def go(self): pass",
+            "def go(self):\n        self.event('seen')\n"
+            "        if os.path.exists('s.db'): os.unlink('s.db')",
+        ).replace("import time", "import os, time")
+    )
+    words = ("-n", 200, "-j", workers, "-q", "--store", "s.db")
+    one_line(swarmtest("run", "deletes.py", *words, cwd=tmp_path), "deleted or moved")
