@@ -78,7 +78,7 @@ def test_a_fault_is_found_reduced_and_replayed_from_the_command_line(swarmtest, 
     assert "\n" + "    pay\n" * 6 + "\n" in done.stdout
     with open_store(tmp_path / ".swarmtest" / "swarmtest.db") as store:
         (fault,) = store.faults(1)
-        (small,) = store.reductions(1)
+        (small,) = reductions_of(store, 1).values()
         assert small.test
         assert (json.loads(small.test), small.complete) == (["pay"] * 6, True)
     again = swarmtest("replay", fault.id, cwd=tmp_path)

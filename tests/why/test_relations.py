@@ -6,8 +6,10 @@ import random
 
 import pytest
 
+from swarmtest.analysis.intervals import wilson_interval
 from swarmtest.core.result import Fault
 from swarmtest.why.editing import telling_values, with_part
+from swarmtest.why.explanation import share_interval
 from swarmtest.why.relations import learn_rule
 from swarmtest.why.variant_runs import is_kin
 
@@ -57,6 +59,12 @@ def test_texts_are_compared_as_texts():
     passing = [("ab" * n, "xy" * n) for n in range(1, 9)]
     [relation] = learn_rule(failing[0], failing, passing, ["part", "whole"])
     assert relation.text == "part is part of whole"
+
+
+def test_the_interval_of_a_share_is_that_of_the_analysis():
+    for part, whole in [(0, 0), (0, 5), (1, 3), (7, 9), (20, 20), (3, 400)]:
+        expected = wilson_interval(part, whole)
+        assert share_interval(part, whole) == pytest.approx(expected, abs=1e-9)
 
 
 def test_telling_values_are_bounds_neighbours_and_values_of_the_test():

@@ -13,7 +13,6 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from swarmtest.analysis.intervals import wilson_interval
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Fault
@@ -22,7 +21,7 @@ from swarmtest.processes.fork_pool import ForkPool, wait_for_any
 from swarmtest.subjects.machine.subject import MachineSubject
 from swarmtest.subjects.subject import Subject
 from swarmtest.why.experiments import Study
-from swarmtest.why.explanation import Confirmation, Explanation
+from swarmtest.why.explanation import Confirmation, Explanation, share_interval
 from swarmtest.why.variant_runs import harness_name, is_kin
 
 _LENGTHS = (2, 5)
@@ -72,8 +71,8 @@ def confirm(
             seconds,
         )
         spent += cpu
-        low, high = wilson_interval(hits, done)
-        found = Confirmation(tuple(features), steps, hits, done, float(low), float(high))
+        low, high = share_interval(hits, done)
+        found = Confirmation(tuple(features), steps, hits, done, low, high)
         if best is None or found.low > best.low:
             best = found
     return best, spent
@@ -106,9 +105,9 @@ def confirm_reusing(study: Study, explanation: Explanation) -> Confirmation | No
             steps = steps if step is None else (*steps, step)
         tests += 1
         hits += study.outcome(steps).is_kept
-    low, high = wilson_interval(hits, tests)
+    low, high = share_interval(hits, tests)
     features = tuple(sorted(set(named)))
-    return Confirmation(features, length, hits, tests, float(low), float(high), is_reusing=True)
+    return Confirmation(features, length, hits, tests, low, high, is_reusing=True)
 
 
 def configuration_features(subject: Subject, explanation: Explanation) -> list[str] | None:

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
-from swarmtest.analysis.intervals import wilson_interval
 from swarmtest.core.seeds import key_of
 from swarmtest.why.editing import EditableTest, Slot, Steps
 from swarmtest.why.explanation import (
@@ -27,6 +26,7 @@ from swarmtest.why.explanation import (
     OrderFact,
     SettingFact,
     ValueFact,
+    share_interval,
 )
 from swarmtest.why.variant_runs import VariantOutcome, VariantRuns
 
@@ -344,8 +344,7 @@ class _Tally:
         return self.gone.total() + self.kept.total()
 
     def interval(self) -> tuple[float, float]:
-        low, high = wilson_interval(self.gone.total(), self.runs)
-        return float(low), float(high)
+        return share_interval(self.gone.total(), self.runs)
 
     def suppressing_gaps(self, gaps: Sequence[int]) -> tuple[int, ...]:
         """Return the gaps in which insertions make the fault disappear often enough."""
@@ -353,7 +352,7 @@ class _Tally:
         for gap in gaps:
             runs = self.gone[gap] + self.kept[gap]
             enough = runs >= _FEWEST_IN_GAP or (runs and self.stale >= _STALE)
-            if enough and wilson_interval(self.gone[gap], runs)[0] > LEAST_EFFECT:
+            if enough and share_interval(self.gone[gap], runs)[0] > LEAST_EFFECT:
                 found.append(gap)
         return tuple(found)
 
@@ -362,7 +361,7 @@ class _Tally:
         if self.stale >= _STALE or self.runs >= _MOST_INSERTIONS:
             return True
         if not self.gone:
-            return bool(self.interval()[1] < 1.2 * LEAST_EFFECT)
+            return self.interval()[1] < 1.2 * LEAST_EFFECT
         return len(self.suppressing_gaps(gaps)) == sum(self.gone[gap] > 0 for gap in gaps)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -25,6 +26,8 @@ SUPPRESSOR, IRRELEVANT, UNCLEAR, BLOCKS = "suppressor", "irrelevant", "unclear",
 Checked = TypeVar("Checked", bound=Any)
 _MAX_LISTED = 6
 _MAX_SUPPRESSORS = 5
+_NORMAL_95 = 1.959963984540054
+"""How many standard deviations a two-sided 95% interval reaches."""
 _ORDINALS = {1: "1st", 2: "2nd", 3: "3rd"}
 
 
@@ -323,6 +326,24 @@ class Explanation:
         if not self.variants:
             return []
         return [f"seen in {self.kept:,} of {self.variants:,} variants"]
+
+
+def share_interval(part: int, whole: int) -> tuple[float, float]:
+    """Return Wilson's 95% interval for a share; (0, 1) without runs.
+
+    `swarmtest.analysis` has it for arrays, with numpy, which a short run does not load.
+
+    >>> low, high = share_interval(4, 4)
+    >>> round(low, 3), high
+    (0.51, 1.0)
+    """
+    if not whole:
+        return 0.0, 1.0
+    z2 = _NORMAL_95**2
+    middle = (part + z2 / 2) / (whole + z2)
+    half = math.sqrt(z2 * (part * (whole - part) / whole + z2 / 4)) / (whole + z2)
+    low = max(middle - half, 0.0) if part else 0.0
+    return low, min(middle + half, 1.0) if part < whole else 1.0
 
 
 def short_name(features: Sequence[str], step: int) -> str:
