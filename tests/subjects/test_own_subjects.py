@@ -12,6 +12,7 @@ from installed_packages import install
 from picky import Picky
 
 from swarmtest import Campaign, Fault, Result, Space, Subject, UserError, Verdict, open_store
+from swarmtest.campaign.reduced_faults import reductions_of
 from swarmtest.subjects.loading import SubjectReference
 from swarmtest.subjects.subject import NoTest, is_subject
 
