@@ -186,7 +186,7 @@ def _counts_of(
             break
         block = among(block, numbers[at:])
         hits = known_hits(block, store.url)
-        _, at, here = np.intersect1d(targets, hits.targets, assume_unique=True, return_indices=True)
-        counts[at] += hits.counts[here]
+        _, places, here = np.intersect1d(targets, hits.targets, assume_unique=True, return_indices=True)
+        counts[places] += hits.counts[here]
         at += block.size
     return counts
