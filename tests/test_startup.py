@@ -158,3 +158,31 @@ print(json.dumps(missing))
         [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert json.loads(child.stdout) == {}
+
+
+THREADS = """
+import os
+import sys
+from swarmtest.ui.cli import main
+before = dict(os.environ)
+sys.argv = ["swarmtest", "{command}", "--help"]
+try:
+    main()
+except SystemExit:
+    pass
+import numpy
+numpy.ones((800, 800)) @ numpy.ones((800, 800))
+assert dict(os.environ) == before
+print("\\n" + str(len(os.listdir("/proc/self/task"))))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks into /proc")
+def test_linear_algebra_of_an_analysis_runs_in_one_thread(tmp_path):
+    """Several threads would mostly wait for each other; children do not inherit the limit."""
+    program = THREADS.format(command="roles")
+    child = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert child.returncode == 0, child.stderr
+    assert child.stdout.splitlines()[-1] == "1"

@@ -77,13 +77,15 @@ KEYS: dict[str, tuple[str, ...]] = {
 """What each benchmark prints, also with ``--quick``: what issues name, and what the docs show."""
 
 
-def figures_of(name: str, *options: str, without: tuple[str, ...] = ()) -> dict[str, Any]:
+def figures_of(
+    name: str, *options: str, without: tuple[str, ...] = (), python: tuple[str, ...] = ()
+) -> dict[str, Any]:
     """Run a benchmark, check its form, and give its figures.
 
-    `without`: keys of the table that the options leave out.
+    `without`: keys of the table that the options leave out; `python`: options of the interpreter.
     """
     done = subprocess.run(
-        [sys.executable, str(BENCHMARKS / name), "--quick", *options],
+        [sys.executable, *python, str(BENCHMARKS / name), "--quick", *options],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -230,7 +232,7 @@ def test_every_command_answers_about_a_campaign_like_that_of_a_million_tests() -
 
 
 def test_roles_agree_with_statsmodels_and_wrong_ones_are_rare() -> None:
-    figures = figures_of("roles.py")
+    figures = figures_of("roles.py", python=("-W", "error::RuntimeWarning"))
     assert figures["same_results"]
     assert figures["seconds_100k_64_20k"] > 0
     # Some 1,700 cells, of which the correction lets far fewer than one in twenty through.

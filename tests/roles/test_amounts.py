@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 
@@ -10,6 +11,7 @@ import pytest
 from simulated_campaigns import SIGMAS, propose, record, space_of, weights_of
 
 from swarmtest import open_store
+from swarmtest.roles import amounts
 from swarmtest.roles.amounts import Amount
 from swarmtest.roles.study import Study
 
@@ -138,3 +140,54 @@ def test_too_few_hits_are_insufficient_data():
 def test_a_target_that_all_tests_hit_has_nothing_to_compare():
     found = amounts_of("all-on", by_luck(1.0, stops=False, feature=None), 1)
     assert {amount.role for amount in found} <= {"insufficient data", "no variation"}
+
+
+RARE_TESTS = 6_000
+TRUTH = 0.01
+"""How much the chance of `rare_amounts` rises if the first feature takes a tenth more steps."""
+
+
+@functools.cache
+def rare_amounts(seed: int, most_others: int) -> list[Amount]:
+    """Return the amounts of a target that 1.7% of the tests hit: more of the first, more hits.
+
+    If more than `most_others` tests missed it, a sample of them is compared.
+    """
+    space = space_of(COUNT)
+    weights = weights_of(propose("all-on", space, RARE_TESTS, seed), space)
+    used = counted(played(weights, seed), np.full(RARE_TESTS, STEPS))
+    hit = np.random.default_rng(seed + 1).random(RARE_TESTS) < 10 * TRUTH * used[:, 0] / STEPS
+    store = open_store(":memory:")
+    campaign = record(store, space, "all-on", RARE_TESTS, seed, [lambda _: hit.astype(float)], used)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(amounts, "_MOST_OTHERS", most_others)
+        study = Study(store, [campaign])
+        return study.amounts(study.find("event:0"))
+
+
+def error_of(amount: Amount) -> float:
+    return (amount.high - amount.low) / 2 / 1.96
+
+
+def test_a_sample_of_the_tests_that_missed_says_what_all_of_them_say():
+    """With 20 for each hit the result is about the same, and hardly less certain."""
+    for seed in range(4):
+        sampled, everything = rare_amounts(seed, 1_000), rare_amounts(seed, RARE_TESTS)
+        assert sampled != everything
+        for one, other in zip(sampled, everything, strict=True):
+            assert (one.hits, one.others) == (other.hits, other.others)
+            assert one.share_in_hits == pytest.approx(other.share_in_hits)
+            assert one.share_in_others == pytest.approx(other.share_in_others, abs=0.01)
+            # A twentieth more variance, and the luck of the sample.
+            assert error_of(one) < 1.2 * error_of(other) or not error_of(other)
+
+
+@pytest.mark.parametrize("most_others", [1_000, RARE_TESTS], ids=["sample", "all"])
+def test_effects_of_rare_hits_are_the_truth_within_their_intervals(most_others):
+    runs = [rare_amounts(seed, most_others) for seed in range(8)]
+    first = [run[0] for run in runs]
+    mean_error = np.mean(list(map(error_of, first))) / math.sqrt(len(first))
+    assert abs(np.mean([amount.effect for amount in first]) - TRUTH) < SIGMAS * mean_error
+    # Of 40 effects that are 0, about two lie outside of their 95% intervals.
+    outside = sum(not a.low <= 0 <= a.high for run in runs for a in run[1:])
+    assert outside <= 2 + SIGMAS * math.sqrt(40 * 0.05 * 0.95)

@@ -9,6 +9,7 @@ import pytest
 from simulated_campaigns import SIGMAS, space_of, study_of
 
 from swarmtest import Feature, Space
+from swarmtest.roles.pairs import pairs
 
 COUNT = 8
 
@@ -142,6 +143,11 @@ def test_what_needs_both_features_is_two_triggers_and_no_pair():
     target = study.find("event:0")
     assert study.pairs(target) == []
     assert [role.role for role in study.roles(target)[:2]] == ["trigger", "trigger"]
+
+
+def test_a_target_without_hits_has_no_pairs():
+    study = study_of(["coin"], [needs_both], 100, 1, space_of(COUNT))
+    assert pairs(study.evidence, study.chances, np.empty(0, np.intp)) == []
 
 
 def test_few_hits_are_no_pairs():

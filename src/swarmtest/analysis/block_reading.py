@@ -23,7 +23,7 @@ from swarmtest.core.configuration import FULL
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Verdict
 from swarmtest.core.seeds import mixed_array
-from swarmtest.store.blocks import BlockHits, TrialBlock, unpacked
+from swarmtest.store.blocks import BlockHits, HitSummary, TrialBlock, unpacked
 from swarmtest.store.blocks.columns import ODD_HITS, ODD_KIND
 from swarmtest.store.interface import Store, damaged
 
@@ -219,34 +219,60 @@ def read_target_classes(evidence: Evidence) -> npt.NDArray[np.int32]:
     return classes.classes()
 
 
-class HitTally:
-    """How many tests hit each target, and which was the first.
+def known_hit_summary(store: Store, campaign: int, unknown: npt.NDArray[np.int64]) -> HitSummary:
+    """Return how often targets were hit, and by which trial first, without some trials.
 
-    >>> tally = HitTally()
-    >>> [column.tolist() for column in tally.reached()]
-    [[], [], []]
+    The store knows the sums over all trials. Only the blocks of the `unknown` trials, whose hits
+    may be incomplete, are looked at.
     """
+    summary = store.hit_summary(campaign)
+    if not len(unknown):
+        return summary
+    counts = summary.counts.copy()
+    for block in _blocks_with(store, campaign, unknown):
+        lost = among(block, unknown).hits
+        counts[np.searchsorted(summary.targets, lost.targets)] -= lost.counts
+    found = counts > 0
+    targets, counts, first = summary.targets[found], counts[found], summary.first[found]
+    _correct_first(store, campaign, unknown, targets, first)
+    return HitSummary(targets, counts, first)
 
-    def __init__(self) -> None:
-        self._hits = np.zeros(1024, np.int64)
-        self._first = np.zeros(1024, np.int64)
 
-    def add(self, start: int, hits: BlockHits) -> None:
-        """Add a block, of which the first test has the position `start`."""
-        if not len(hits.targets):
+def _blocks_with(
+    store: Store, campaign: int, trials: npt.NDArray[np.int64]
+) -> Iterator[TrialBlock]:
+    """Yield the blocks that have some of these trials, which are in order."""
+    last = -1
+    for trial in trials.tolist():
+        if trial > last:
+            block = next(store.blocks(campaign, after=trial - 1))
+            last = block.last
+            yield block
+
+
+def _correct_first(
+    store: Store,
+    campaign: int,
+    unknown: npt.NDArray[np.int64],
+    targets: npt.NDArray[np.int64],
+    first: npt.NDArray[np.int64],
+) -> None:
+    """Set the first trials of the targets that an unknown trial hit first."""
+    doubtful = np.flatnonzero(np.isin(first, unknown))
+    if not len(doubtful):
+        return
+    after = int(first[doubtful].min()) - 1
+    for block in store.blocks(campaign, after=after):
+        hits = known_hits(block, store.url)
+        at = np.searchsorted(hits.targets, targets[doubtful])
+        at[at == len(hits.targets)] = 0
+        here = (
+            hits.targets[at] == targets[doubtful] if len(hits.targets) else np.zeros(len(at), bool)
+        )
+        first[doubtful[here]] = block.numbers[hits.first[at[here]]]
+        doubtful = doubtful[~here]
+        if not len(doubtful):
             return
-        more = int(hits.targets[-1]) + 1 - len(self._hits)
-        if more > 0:
-            room = (0, max(more, len(self._hits)))
-            self._hits, self._first = np.pad(self._hits, room), np.pad(self._first, room)
-        new = self._hits[hits.targets] == 0
-        self._first[hits.targets[new]] = start + hits.first[new]
-        self._hits[hits.targets] += hits.counts
-
-    def reached(self) -> tuple[npt.NDArray[np.int64], ...]:
-        """Return the targets that were hit, by how many tests each, and by which first."""
-        ids = np.flatnonzero(self._hits)
-        return ids, self._hits[ids], self._first[ids]
 
 
 def count_hits(
@@ -257,20 +283,14 @@ def count_hits(
     The last is the number of tests for each reason.
     """
     missing: Counter[str] = Counter()
+    unknown = [np.empty(0, np.int64)]
     for block in store.blocks(campaign, hits=False):
         if any(block.missing):
-            unknown = np.bincount(block.missing_index[~block.hits_known])
-            for reason, tests in zip(block.missing, unknown.tolist(), strict=False):
-                missing[reason] += tests
-    missing = +missing
-    if not missing:
-        summary = store.hit_summary(campaign)
-        return summary.targets, summary.counts, missing
-    tally = HitTally()
-    for block in store.blocks(campaign):
-        tally.add(0, known_hits(block, store.url))
-    ids, counts, _ = tally.reached()
-    return ids, counts, missing
+            lost = np.flatnonzero(~block.hits_known)
+            unknown.append(block.numbers[lost])
+            missing.update(block.missing[index] for index in block.missing_index[lost].tolist())
+    summary = known_hit_summary(store, campaign, np.concatenate(unknown))
+    return summary.targets, summary.counts, missing
 
 
 def configuration_keys(block: TrialBlock) -> Words:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from swarmtest.analysis.block_reading import HitTally, among, known_hits, renumbered
+from swarmtest.analysis.block_reading import among, known_hit_summary, known_hits, renumbered
 from swarmtest.core.targets import Target
 from swarmtest.store.interface import Store
 
@@ -162,24 +162,14 @@ def _hits_of(
 
     The store knows this of all tests together, but that may be more tests by now.
     """
-    tests = len(order.numbers)
-    summary = store.hit_summary(campaign) if order.known.all() else None
-    if summary is not None and store.summary(campaign)["trials"] == tests:
-        first = np.searchsorted(order.numbers, summary.first)
-        if count == tests:
-            return summary.targets, summary.counts, first
-        counts = _counts_of(store, campaign, order.numbers[:count], summary.targets)
+    summary = known_hit_summary(store, campaign, order.numbers[~order.known])
+    targets, counts = summary.targets, summary.counts
+    first = np.minimum(np.searchsorted(order.numbers, summary.first), max(count - 1, 0))
+    if count < len(order.numbers) or store.summary(campaign)["trials"] > count:
+        counts = _counts_of(store, campaign, order.numbers[:count], targets)
         found = counts > 0
-        return summary.targets[found], counts[found], first[found]
-    tally = HitTally()
-    at = 0
-    for block in store.blocks(campaign):
-        if at >= count:
-            break
-        block = among(block, order.numbers[at:count])
-        tally.add(at, known_hits(block, store.url))
-        at += block.size
-    return tally.reached()
+        targets, counts, first = targets[found], counts[found], first[found]
+    return targets, counts, first
 
 
 def _counts_of(
@@ -196,6 +186,7 @@ def _counts_of(
             break
         block = among(block, numbers[at:])
         hits = known_hits(block, store.url)
-        counts[np.searchsorted(targets, hits.targets)] += hits.counts
+        _, places, here = np.intersect1d(targets, hits.targets, assume_unique=True, return_indices=True)
+        counts[places] += hits.counts[here]
         at += block.size
     return counts
