@@ -16,6 +16,7 @@ from swarmtest.core.result import Verdict
 from swarmtest.core.space import Space
 from swarmtest.store import DEFAULT_PATH
 from swarmtest.store.interface import Store
+from swarmtest.store.loose_blocks import MOST_TRIALS
 from swarmtest.store.records import CampaignRecord, FaultRecord, note_of_kills
 from swarmtest.ui.terminal.text import can_show, elided, kind_and_signature
 
@@ -104,7 +105,9 @@ def fault_configurations(
 
 def _configurations(store: Store, campaign: int, trials: set[int]) -> dict[int, bytes]:
     """Return the configurations of some trials, without reading what they hit."""
-    import numpy as np  # here, because `list` needs no numpy
+    if store.summary(campaign)["trials"] <= MOST_TRIALS:
+        return {trial: store.trial(campaign, trial).configuration for trial in trials}
+    import numpy as np  # here, because `list` and short runs need no numpy
 
     found: dict[int, bytes] = {}
     block = None
