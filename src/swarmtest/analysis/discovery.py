@@ -186,7 +186,9 @@ def _counts_of(
             break
         block = among(block, numbers[at:])
         hits = known_hits(block, store.url)
-        _, places, here = np.intersect1d(targets, hits.targets, assume_unique=True, return_indices=True)
+        _, places, here = np.intersect1d(
+            targets, hits.targets, assume_unique=True, return_indices=True
+        )
         counts[places] += hits.counts[here]
         at += block.size
     return counts
