@@ -19,8 +19,9 @@ from swarmtest.core.result import Verdict
 from swarmtest.core.targets import Source, Target, pack_hits, unpack_hits
 from swarmtest.store import open_store
 from swarmtest.store.blocks import TrialBlock
-from swarmtest.store.blocks.codec import BlockLayout, pack_block
+from swarmtest.store.blocks.codec import pack_block
 from swarmtest.store.interface import Store
+from swarmtest.store.loose_blocks import BlockLayout
 from swarmtest.store.records import (
     FaultRecord,
     ReductionRecord,

@@ -18,8 +18,6 @@ from swarmtest.core.space import Space
 from swarmtest.core.targets import pack_hits, unpack_hits
 from swarmtest.store.blocks import TrialBlock, unpacked
 from swarmtest.store.blocks.codec import (
-    BlockLayout,
-    DamagedBlockError,
     pack_block,
     unpack_block,
     unpack_features,
@@ -28,6 +26,12 @@ from swarmtest.store.blocks.codec import (
     unpack_whole,
 )
 from swarmtest.store.blocks.joining import join_blocks
+from swarmtest.store.loose_blocks import (
+    BlockLayout,
+    DamagedBlockError,
+    loose_records,
+    pack_loose,
+)
 from swarmtest.store.records import TrialRecord, pack_counts, pack_floats, unpack_counts
 
 SPACE = Space([*(Feature(f"f{i}") for i in range(11)), Choice("level", ("-O0", "-O2"))])
@@ -264,3 +268,33 @@ def test_more_targets_than_sixteen_bits_are_inverted_too() -> None:
     block = TrialBlock.from_records(records, 0)
     assert list(block.records()) == records
     assert block.hits.counts.sum() == 70_000 + 40_000
+
+
+# Loose blocks: a few trials without hits, without numpy.
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    records=st.lists(any_record, min_size=1, max_size=9, unique_by=lambda each: each.trial),
+    features=st.integers(0, 12),
+)
+def test_a_loose_block_is_read_like_any_other(records: list[TrialRecord], features: int) -> None:
+    ordered = [each._replace(hits=None) for each in sorted(records, key=lambda each: each.trial)]
+    layout = BlockLayout(features, 7)
+    loose = pack_loose(ordered, layout)
+    usual = pack_block(TrialBlock.from_records(ordered, features), layout)
+    assert loose_records(loose.columns) == ordered
+    assert list(unpack_whole(loose, layout).records()) == ordered
+    assert (loose.totals, set(loose.faults)) == (usual.totals, set(usual.faults))
+    sums, same = unpack_features(loose.features), unpack_features(usual.features)
+    for name in ("enabled", "offered", "used", "steps"):
+        assert getattr(sums, name).tolist() == getattr(same, name).tolist()
+    assert sums.known == same.known
+
+
+def test_a_changed_byte_of_a_loose_block_is_noticed() -> None:
+    packed = pack_loose([TrialRecord(0, b"")], BlockLayout(0, 7))
+    changed = bytearray(packed.columns)
+    changed[5] ^= 1
+    with pytest.raises(DamagedBlockError, match="checksum"):
+        loose_records(bytes(changed))

@@ -92,19 +92,19 @@ def test_an_interrupted_copy_does_not_look_whole_and_can_be_finished(
     store: Store, open_url: Opener
 ) -> None:
     here = open_url(":memory:")
-    number = fill(here, 3500)
+    number = fill(here, 6000)
 
     def interrupt(trials: int) -> None:
-        if trials == 2000:
+        if trials == 4096:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         copy_campaign(here, store, number, interrupt)
     (unfinished,) = store.campaigns()
     assert unfinished.status == "copying"
-    assert store.summary(unfinished.id)["trials"] == 2000
+    assert store.summary(unfinished.id)["trials"] == 4096
     copied = copy_campaign(here, store, number)
-    assert (copied.number, copied.trials) == (unfinished.id, 3500)
+    assert (copied.number, copied.trials) == (unfinished.id, 6000)
     assert store.campaign(copied.number).status == "finished"
     assert campaign_hash(store, copied.number) == campaign_hash(here, number)
 

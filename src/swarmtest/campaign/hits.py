@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from swarmtest.campaign.executors.block_batch import SentBlock
     from swarmtest.coverage.watch import Coverage
-    from swarmtest.store.blocks.codec import PackedBlock
     from swarmtest.store.interface import Store
+    from swarmtest.store.loose_blocks import PackedBlock
 
 _REMEMBERED = 20_000
 """Distinct sets that either side caches before it empties its cache."""
@@ -235,12 +235,8 @@ class HitReceiver:
         """Return a worker's block with the store's ids of targets, and add them to `hit`."""
         import numpy as np
 
-        from swarmtest.store.blocks.codec import (
-            BlockTotals,
-            FaultTotal,
-            PackedBlock,
-            pack_class_targets,
-        )
+        from swarmtest.store.blocks.codec import pack_class_targets
+        from swarmtest.store.loose_blocks import BlockTotals, FaultTotal, PackedBlock
 
         targets = b""
         if sent.keys:

@@ -25,7 +25,7 @@ from swarmtest.strategies.strategy import LearningStrategy
 
 _PASSED_OVER = 10_000
 """The loop gives up after this many trials in a row whose configurations are retired."""
-_FLUSH_SECONDS = 0.25
+_FLUSH_SECONDS = 0.2
 _SHOW_SECONDS = 0.1
 _NOTE_SECONDS = 2.0
 

@@ -36,7 +36,7 @@ from swarmtest.store.records import (
 if TYPE_CHECKING:
     from swarmtest.campaign.executors.worker import BatchMessage
     from swarmtest.store.blocks import FeatureSummary, TrialBlock
-    from swarmtest.store.blocks.codec import PackedBlock
+    from swarmtest.store.loose_blocks import PackedBlock
 
 PATIENCE = 8
 """A configuration is retired after this many invalid tests and no valid one. One whose tests are
@@ -48,6 +48,8 @@ _BATCH_ROWS = 1000
 _SMALL_BLOCK = 1000
 _SMALL_BLOCKS = 100
 """After so many small blocks, the store is asked to merge them."""
+_FEW_BLOCKS = 8
+"""So few small blocks are left as they are: every campaign starts with some."""
 _INVALID = int(Verdict.INVALID)  # comparing with an enum member takes longer
 
 
@@ -161,9 +163,9 @@ class Recorder:
             self._small_blocks += sum(each.totals.trials < _SMALL_BLOCK for each in self._blocks)
             self._rows, self._blocks, self._tests, self._changed = [], [], [], set()
             self._waiting = 0
-            if self._small_blocks >= _SMALL_BLOCKS:
+            if self._small_blocks >= _SMALL_BLOCKS + _FEW_BLOCKS:
                 self._store.merge_blocks(self._campaign, running=True)
-                self._small_blocks = 1
+                self._small_blocks = _FEW_BLOCKS + 1  # those next to a gap are still there
         if self._new_kills:
             options = self._store.campaign(self._campaign).options
             killed = {"killed": sorted(self._killed)}
@@ -172,7 +174,7 @@ class Recorder:
 
     def tidy(self) -> None:
         """Let the store merge what many small batches left behind."""
-        if self._small_blocks:
+        if self._small_blocks > _FEW_BLOCKS:
             self._store.merge_blocks(self._campaign)
             self._small_blocks = 0
 
@@ -293,7 +295,8 @@ class Recorder:
         if not block.totals.invalid and not self.retirement.any_invalid:
             self.retirement.count_valid(block.totals.trials)
             return
-        from swarmtest.store.blocks.codec import BlockLayout, unpack_block
+        from swarmtest.store.blocks.codec import unpack_block
+        from swarmtest.store.loose_blocks import BlockLayout
 
         layout = BlockLayout(len(self._space.features), 0)  # without seeds, which nobody reads here
         self.retirement.watch(list(watched_rows(unpack_block(block.columns, layout))))

@@ -13,23 +13,26 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-import numpy as np
 from pyroaring import BitMap
 
-from swarmtest.store.blocks import BLOCK_SIZE, BlockHits, TrialBlock
-from swarmtest.store.blocks.codec import (
+from swarmtest.store.loose_blocks import (
     BlockLayout,
     BlockTotals,
     PackedBlock,
-    pack_block,
-    unpack_block,
-    unpack_hits_of_block,
-    unpack_whole,
+    can_be_loose,
+    is_loose,
+    loose_records,
+    pack_loose,
 )
-from swarmtest.store.blocks.joining import join_blocks
 from swarmtest.store.records import TrialRecord
+
+if TYPE_CHECKING:
+    from swarmtest.store.blocks import BlockHits, TrialBlock
+
+BLOCK_SIZE = 4096
+"""`swarmtest.store.blocks.BLOCK_SIZE`, without loading numpy."""
 
 Row = tuple[Any, ...]
 Execute = Callable[[str, Sequence[Any]], list[Row]]
@@ -86,6 +89,8 @@ class BlockRange(NamedTuple):
 
 def unpack_row(row: Row, layout: BlockLayout, *, hits: bool = True) -> TrialBlock:
     """Return the block of a row of `READ_BLOCK`, or of `READ_COLUMNS` without `hits`."""
+    from swarmtest.store.blocks.codec import unpack_block, unpack_hits_of_block
+
     _, _, columns, targets, positions = row
 
     def read_hits(size: int) -> BlockHits:
@@ -125,6 +130,8 @@ def add_packed(execute: Execute, campaign: int, layout: BlockLayout, packed: Pac
     if not _overlapping(execute, campaign, packed.totals.first, packed.totals.last):
         insert_block(execute, campaign, packed)
         return
+    from swarmtest.store.blocks.codec import unpack_whole
+
     add_trials(execute, campaign, layout, list(unpack_whole(packed, layout).records()))
 
 
@@ -164,18 +171,23 @@ def _add_into(
     trials: Sequence[TrialRecord],
 ) -> None:
     """Add trials to the stored block that they lie in."""
-    block = _read_block(execute, campaign, layout, first)
-    stored = set(block.numbers.tolist())
+    records = row_records(_read_row(execute, campaign, first), layout)
+    stored = {record.trial for record in records}
     new = [trial for trial in trials if trial.trial not in stored]
     if new:
-        _replace(execute, campaign, layout, [first], [*block.records(), *new])
+        _replace(execute, campaign, layout, [first], [*records, *new])
 
 
-def _read_block(execute: Execute, campaign: int, layout: BlockLayout, first: int) -> TrialBlock:
-    (row,) = execute(
-        f"{READ_BLOCK} WHERE blocks.campaign = ? AND blocks.first = ?", (campaign, first)
-    )
-    return unpack_row(row, layout)
+def row_records(row: Row, layout: BlockLayout) -> list[TrialRecord]:
+    """Return all trials of a row of `READ_BLOCK`."""
+    if is_loose(bytes(row[2])):
+        return loose_records(bytes(row[2]))
+    return list(unpack_row(row, layout).records())
+
+
+def _read_row(execute: Execute, campaign: int, first: int) -> Row:
+    query = f"{READ_BLOCK} WHERE blocks.campaign = ? AND blocks.first = ?"
+    return execute(query, (campaign, first))[0]
 
 
 def _replace(
@@ -215,7 +227,12 @@ def pack_records(trials: Sequence[TrialRecord], layout: BlockLayout) -> Iterator
         half = len(trials) // 2
         yield from pack_records(trials[:half], layout)
         yield from pack_records(trials[half:], layout)
+    elif can_be_loose(trials):
+        yield pack_loose(trials, layout)
     else:
+        from swarmtest.store.blocks import TrialBlock
+        from swarmtest.store.blocks.codec import pack_block
+
         yield pack_block(TrialBlock.from_records(trials, layout.features), layout)
 
 
@@ -248,12 +265,11 @@ def add_hits(
         if not stored:
             refuse(campaign, left[0])
         first, last, _ = stored[0]
-        block = _read_block(execute, campaign, layout, first)
+        stored_records = row_records(_read_row(execute, campaign, first), layout)
         inside = [number for number in left if number <= last]
-        missing = np.setdiff1d(inside, block.numbers)
-        if len(missing):
-            refuse(campaign, int(missing[0]))
-        records = [_with_more(trial, hits.get(trial.trial)) for trial in block.records()]
+        for missing in sorted({*inside} - {trial.trial for trial in stored_records}):
+            refuse(campaign, missing)
+        records = [_with_more(trial, hits.get(trial.trial)) for trial in stored_records]
         _replace(execute, campaign, layout, [first], records)
         left = left[len(inside) :]
 
@@ -297,7 +313,10 @@ def merge(execute: Execute, campaign: int, layout: BlockLayout, run: Sequence[Bl
     stored = _overlapping(execute, campaign, run[0].first, run[-1].last)
     if stored != list(run):
         return
-    blocks = [_read_block(execute, campaign, layout, block.first) for block in run]
+    from swarmtest.store.blocks.codec import pack_block
+    from swarmtest.store.blocks.joining import join_blocks
+
+    blocks = [unpack_row(_read_row(execute, campaign, each.first), layout) for each in run]
     if sum(int(block.hits.counts.sum()) for block in blocks) > _MOST_HITS:
         return
     packed = pack_block(join_blocks(blocks), layout)

@@ -13,9 +13,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from swarmtest.store.block_tables import Execute, add_trials
-from swarmtest.store.blocks import BLOCK_SIZE, features_of
-from swarmtest.store.blocks.codec import BlockLayout
+from swarmtest.store.block_tables import BLOCK_SIZE, Execute, add_trials
+from swarmtest.store.loose_blocks import BlockLayout, features_of
 from swarmtest.store.records import TrialRecord
 
 LOST = "lost in conversion"

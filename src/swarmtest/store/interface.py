@@ -40,7 +40,7 @@ from swarmtest.store.records import (
 
 if TYPE_CHECKING:  # blocks need numpy, which a command that shows a list need not load
     from swarmtest.store.blocks import FeatureSummary, HitSummary, TrialBlock
-    from swarmtest.store.blocks.codec import PackedBlock
+    from swarmtest.store.loose_blocks import PackedBlock
 
 SCHEMA = "swarmtest"
 """The default PostgreSQL schema; a URL can name another one with ``?schema=``."""
@@ -378,7 +378,8 @@ def update_campaign(self, campaign, **changes)
     ) -> None:
         """Store a batch in one transaction, in which workers have packed trials into blocks."""
         from swarmtest.store.blocks import features_of
-        from swarmtest.store.blocks.codec import BlockLayout, unpack_whole
+        from swarmtest.store.blocks.codec import unpack_whole
+        from swarmtest.store.loose_blocks import BlockLayout
 
         record = self.campaign(campaign)
         layout = BlockLayout(features_of(record.space), record.seed)

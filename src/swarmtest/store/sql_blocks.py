@@ -14,19 +14,18 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from swarmtest.core.errors import UserError
+from swarmtest.store.block_tables import BLOCK_SIZE, READ_BLOCK, READ_COLUMNS, unpack_row
 from swarmtest.store.interface import TOTALS, damaged, no_trial
+from swarmtest.store.loose_blocks import BlockLayout, features_of, is_loose, loose_records
 from swarmtest.store.records import ProgressPoint, TrialRecord
-from swarmtest.store.sql import FAR, SqlStore
+from swarmtest.store.sql import FAR, Row, SqlStore
 
 if TYPE_CHECKING:
     from swarmtest.store.block_tables import BlockRange
     from swarmtest.store.blocks import FeatureSummary, HitSummary, TrialBlock
-    from swarmtest.store.blocks.codec import BlockLayout
 
 _AT_ONCE = 4
 """Blocks that are read with one query."""
-_BLOCK_SIZE = 4096
-"""`swarmtest.store.blocks.BLOCK_SIZE`, without loading numpy."""
 _VERDICTS = ("passed", "failed", "invalid")
 
 
@@ -37,6 +36,14 @@ class _Selection(NamedTuple):
     before: int
     verdict: int | None
     fault: str | None
+
+    def has(self, trial: TrialRecord) -> bool:
+        """Return whether a trial is selected."""
+        return (
+            self.after < trial.trial < self.before
+            and self.verdict in (None, trial.verdict)
+            and self.fault in (None, trial.fault)
+        )
 
     def condition(self) -> tuple[str, list[Any]]:
         """Return the SQL condition for blocks that may have such trials, and its values."""
@@ -57,9 +64,6 @@ class BlockStore(SqlStore):
 
     def _layout(self, campaign: int) -> BlockLayout:
         """Return what blocks need to know about a campaign; it never changes."""
-        from swarmtest.store.blocks import features_of
-        from swarmtest.store.blocks.codec import BlockLayout
-
         layouts: dict[int, BlockLayout] = self.__dict__.setdefault("_layouts", {})
         if campaign not in layouts:
             self._must_have(campaign)
@@ -87,9 +91,21 @@ class BlockStore(SqlStore):
         self, campaign: int, selection: _Selection, *, newest_first: bool = False, hits: bool = True
     ) -> Iterator[TrialBlock]:
         """Yield the blocks that may have the selected trials."""
-        from swarmtest.store.block_tables import READ_BLOCK, READ_COLUMNS, unpack_row
-
         layout = self._layout(campaign)
+        for row in self._block_rows(campaign, selection, newest_first=newest_first, hits=hits):
+            try:
+                yield _checked(unpack_row(row, layout, hits=hits), row)
+            except ValueError as error:
+                raise UserError(self._damaged_block(campaign, row, error)) from error
+
+    def _damaged_block(self, campaign: int, row: Row, error: Exception) -> str:
+        where = f"trials {row[0]:,} to {row[1]:,} of campaign {campaign}"
+        return damaged(self.url, where, error)
+
+    def _block_rows(
+        self, campaign: int, selection: _Selection, *, newest_first: bool, hits: bool
+    ) -> Iterator[Row]:
+        """Yield the rows of the blocks that may have the selected trials."""
         after, before = selection.after, selection.before
         condition, values = selection.condition()
         order = "DESC" if newest_first else "ASC"
@@ -106,11 +122,7 @@ class BlockStore(SqlStore):
             for row in rows:
                 first, last = row[:2]
                 if last > after:
-                    try:
-                        yield self._checked(campaign, unpack_row(row, layout, hits=hits), row)
-                    except ValueError as error:
-                        where = f"trials {first:,} to {last:,} of campaign {campaign}"
-                        raise UserError(damaged(self.url, where, error)) from error
+                    yield row
                 if newest_first:
                     before = first
                 else:
@@ -118,12 +130,6 @@ class BlockStore(SqlStore):
             if len(rows) < at_once:
                 return
             at_once = _AT_ONCE
-
-    def _checked(self, campaign: int, block: TrialBlock, row: tuple[Any, ...]) -> TrialBlock:
-        first, last = row[:2]
-        if (block.first, block.last) != (first, last):
-            raise ValueError(f"it has trials {block.first:,} to {block.last:,}")
-        return block
 
     def _begin(self, campaign: int, after: int) -> int:
         """Return the first trial of the block that may have the trial after `after`."""
@@ -229,15 +235,13 @@ class BlockStore(SqlStore):
         if left <= 0:
             return
         plain = selection._replace(fault=fault)
-        for block in self._blocks(campaign, selection, newest_first=newest_first):
-            positions = _positions(block, plain)
-            chosen = positions[-left:] if newest_first else positions[:left]
+        layout = self._layout(campaign)
+        for row in self._block_rows(campaign, selection, newest_first=newest_first, hits=True):
             try:
-                records = list(block.take(chosen).records())
+                records = _selected(row, plain, layout, left, newest_first)
             except ValueError as error:
-                where = f"the trials from {block.first:,} of campaign {campaign}"
-                raise UserError(damaged(self.url, where, error)) from error
-            yield from reversed(records) if newest_first else records
+                raise UserError(self._damaged_block(campaign, row, error)) from error
+            yield from records
             left -= len(records)
             if left <= 0:
                 return
@@ -301,7 +305,7 @@ class BlockStore(SqlStore):
         width = -(-(newest + 1) // buckets)
         sums: dict[int, list[int]] = {}
         """For each bucket its last trial, and what it adds: tests, failed tests, time."""
-        if width >= _BLOCK_SIZE:  # then the totals of whole blocks are fine enough
+        if width >= BLOCK_SIZE:  # then the totals of whole blocks are fine enough
             for last, *values in rows:
                 _add(sums, last // width, last, map(int, values))
         else:
@@ -347,6 +351,27 @@ def _cumulated(sums: dict[int, list[int]], first_trials: list[int]) -> list[Prog
             faults += 1
         points.append(ProgressPoint(trial, tests, failed, faults, cpu_ns))
     return points
+
+
+def _selected(
+    row: Row, selection: _Selection, layout: BlockLayout, most: int, newest_first: bool
+) -> list[TrialRecord]:
+    """Return the selected trials of a block, at most so many."""
+    if is_loose(bytes(row[2])):
+        trials = [trial for trial in loose_records(bytes(row[2])) if selection.has(trial)]
+        return trials[::-1][:most] if newest_first else trials[:most]
+    block = _checked(unpack_row(row, layout), row)
+    positions = _positions(block, selection)
+    chosen = positions[-most:] if newest_first else positions[:most]
+    records = list(block.take(chosen).records())
+    return records[::-1] if newest_first else records
+
+
+def _checked(block: TrialBlock, row: Row) -> TrialBlock:
+    first, last = row[:2]
+    if (block.first, block.last) != (first, last):
+        raise ValueError(f"it has trials {block.first:,} to {block.last:,}")
+    return block
 
 
 def _positions(block: TrialBlock, selection: _Selection) -> Any:

@@ -115,6 +115,7 @@ def test_a_damaged_trial_gives_one_line_and_the_doctor_names_it(store, tmp_path,
 )
 def test_a_changed_byte_of_a_block_is_noticed_and_said(store, tmp_path, part, said):
     table = "blocks" if part == "columns" else "block_hits"
+    set_trials(store, {})  # into one block
     connection = sqlite3.connect(store)
     ((data,),) = connection.execute(f"SELECT {part} FROM {table}").fetchall()
     changed = bytearray(data)

@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from swarmtest.store.blocks import TrialBlock
 from swarmtest.store.blocks.codec import (
-    BlockLayout,
     block_totals,
     fault_totals,
     pack_columns,
@@ -25,6 +24,7 @@ from swarmtest.store.blocks.codec import (
 from swarmtest.store.blocks.columns import plain_columns
 from swarmtest.store.blocks.hits import BlockHits, invert_pairs
 from swarmtest.store.blocks.summaries import block_feature_summary
+from swarmtest.store.loose_blocks import BlockLayout
 
 
 class SentBlock(NamedTuple):

@@ -298,7 +298,7 @@ class TrialRunner:
         """Return a batch ready to be sent, with what its rows refer to for the first time."""
         if self._packs_blocks and len(batch.rows) >= _BLOCK_ROWS:
             from swarmtest.campaign.executors.block_batch import pack_batch
-            from swarmtest.store.blocks.codec import BlockLayout
+            from swarmtest.store.loose_blocks import BlockLayout
 
             layout = BlockLayout(len(self.job.subject.space.features), self.job.seed)
             keys = self._sender.key_arrays()

@@ -17,9 +17,10 @@ hits.
 
 from __future__ import annotations
 
-from swarmtest.store.blocks.block import TrialBlock, features_of, split_records
+from swarmtest.store.blocks.block import TrialBlock, split_records
 from swarmtest.store.blocks.hits import BLOCK_SIZE, BlockHits, unpacked
 from swarmtest.store.blocks.summaries import FeatureSummary, HitSummary
+from swarmtest.store.loose_blocks import features_of
 
 __all__ = [
     "BLOCK_SIZE",

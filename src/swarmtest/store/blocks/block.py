@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -343,15 +343,6 @@ class _Selection:
 
 def _no_column(_: TrialBlock, name: str) -> Any:
     raise KeyError(name)
-
-
-def features_of(space: Mapping[str, Any]) -> int:
-    """Return how many features a space has, given as plain data.
-
-    >>> features_of({"dimensions": [{"kind": "feature", "name": "push"}, {"kind": "flag"}]})
-    1
-    """
-    return sum(dimension.get("kind") == "feature" for dimension in space.get("dimensions", ()))
 
 
 def split_records(records: Iterable[TrialRecord]) -> Iterator[list[TrialRecord]]:

@@ -28,7 +28,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +45,16 @@ from swarmtest.store.blocks.hits import (
     unpacked,
 )
 from swarmtest.store.blocks.summaries import FeatureSummary, HitSummary, block_feature_summary
+from swarmtest.store.loose_blocks import (
+    BlockLayout,
+    BlockTotals,
+    DamagedBlockError,
+    FaultTotal,
+    PackedBlock,
+    is_loose,
+    loose_records,
+    opened,
+)
 
 _FORMAT = 1
 _RAW, _ZLIB = 0, 1
@@ -52,53 +62,6 @@ _WORTH_IT = 24
 """Fewer bytes are not compressed."""
 _BIG_GAP = 255
 _SUM_LIMIT = 2**62
-
-
-class BlockLayout(NamedTuple):
-    """What a block needs to know about its campaign."""
-
-    features: int
-    seed: int
-    """The campaign's seed; the seeds of tests follow from it and are not stored."""
-
-
-class BlockTotals(NamedTuple):
-    """The totals of a block."""
-
-    first: int
-    last: int
-    trials: int
-    passed: int
-    failed: int
-    invalid: int
-    steps: int
-    skipped: int
-    cpu_ns: int
-    wall_ns: int
-
-
-class FaultTotal(NamedTuple):
-    """How often a block has a fault, and where first."""
-
-    fault: str
-    trials: int
-    first_trial: int
-
-
-class PackedBlock(NamedTuple):
-    """A block as plain data: integers, texts and bytes."""
-
-    totals: BlockTotals
-    faults: list[FaultTotal]
-    features: bytes
-    columns: bytes
-    targets: bytes
-    hits: bytes
-    """Empty if there are no hits, as is `targets`."""
-
-
-class DamagedBlockError(ValueError):
-    """The bytes of a block are not what was written."""
 
 
 def pack_block(block: TrialBlock, layout: BlockLayout) -> PackedBlock:
@@ -187,15 +150,6 @@ def _opened(part: bytes) -> list[bytes]:
     return sections
 
 
-def is_sound(part: bytes) -> bool:
-    """Return whether the checksum of a part is right."""
-    try:
-        _opened(part)
-    except DamagedBlockError:
-        return False
-    return True
-
-
 def _compressed(data: bytes, strategy: int = zlib.Z_DEFAULT_STRATEGY) -> bytes:
     if len(data) < _WORTH_IT:
         return bytes([_RAW]) + data
@@ -276,6 +230,10 @@ def pack_features(summary: FeatureSummary) -> bytes:
 
 def unpack_features(part: bytes) -> FeatureSummary:
     """Return the summary that `pack_features` packed."""
+    if is_loose(part):
+        *rows, known = opened(part)
+        enabled, offered, used, steps = (np.array(row, np.int64) for row in rows)
+        return FeatureSummary(enabled, offered, used, steps, known)
     values = _unpack_ints(_opened(part)[0])
     enabled, offered, used, steps = values[:-1].reshape(4, -1)
     return FeatureSummary(enabled, offered, used, steps, int(values[-1]))
@@ -349,6 +307,8 @@ def unpack_block(
 
     Raise `DamagedBlockError` if the bytes are damaged.
     """
+    if is_loose(columns):
+        return TrialBlock.from_records(loose_records(columns), layout.features)
     reader = _ColumnReader(columns, layout, hits)
     return TrialBlock(reader.size, layout.features, reader.column)
 

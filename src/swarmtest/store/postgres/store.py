@@ -55,7 +55,7 @@ from swarmtest.store.sql_blocks import BlockStore
 
 if TYPE_CHECKING:
     from swarmtest.store.block_tables import BlockRange
-    from swarmtest.store.blocks.codec import PackedBlock
+    from swarmtest.store.loose_blocks import PackedBlock
 
 _TABLES = """
 SELECT to_regclass('swarmtest_version') IS NOT NULL, to_regclass('alembic_version') IS NOT NULL,

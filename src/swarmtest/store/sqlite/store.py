@@ -45,7 +45,7 @@ from swarmtest.store.sqlite.batch import insert_faults, insert_reduction, insert
 from swarmtest.store.sqlite.file import SqliteFile, executing
 
 if TYPE_CHECKING:
-    from swarmtest.store.blocks.codec import PackedBlock
+    from swarmtest.store.loose_blocks import PackedBlock
 
 _INSERT = f"INSERT OR IGNORE INTO targets ({TARGET}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _FIND = "SELECT id FROM targets WHERE kind = ? AND name = ? AND source = ?"
