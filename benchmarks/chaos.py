@@ -2,28 +2,46 @@
 
     python benchmarks/chaos.py [--quick]
 
-Real Dask schedulers and workers, real SQLite and PostgreSQL stores. Each part ends with a
-comparison of every trial with an undisturbed run of the same seed: all fields but the times.
-`lost` and `duplicated` count trials over all parts. `--quick` runs two of the parts, with fewer
-trials on one cluster of one worker, and kills each kind of process once. Nothing stays behind when
-this script is killed itself (`chaos_guard.py`). The last line is one JSON object.
+Real processes, Dask schedulers and workers (in part with TLS), SQLite and PostgreSQL stores. Each
+campaign ends with a comparison of its trials and faults with an undisturbed campaign of the same
+seed: all columns but the times. `lost` and `duplicated` count trials, `different` counts trials and
+faults, `orphans` counts processes that outlive the campaign that started them.
+
+What is killed (SIGKILL): the campaign's process, which is then resumed; hosts, which import the
+subject; children, which run the tests, and the commands that these run; Dask's nannies, workers and
+scheduler; the database; and connections to the scheduler and to the database, which are cut. Which
+one is next follows from a seed. The next kill comes when more tests have run, never after a time.
+
+`--quick` runs two parts, with a cluster of one worker, and kills one of each kind. Nothing stays
+behind when this script is killed itself (`chaos_guard.py`). The last line is one JSON object.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
+import itertools
 import random
 import resource
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from chaos_campaigns import NAP, SEED, Chaos, Kind, Part, read, stored
 from chaos_guard import guarded
-from chaos_processes import SWARMTEST, CampaignProcess, Database, Keeper, wait_for
+from chaos_processes import (
+    CampaignProcess,
+    Database,
+    Keeper,
+    commands_of,
+    hosts_of,
+    kill,
+    wait_for,
+    workers_of_hosts,
+)
 from harness import (
     arguments,
     print_figures,
@@ -33,49 +51,18 @@ from harness import (
     require_programs,
 )
 
-from swarmtest.core.errors import UserError
-from swarmtest.core.targets import unpack_hits
 from swarmtest.store import open_store
 
-SUBJECT = """
-import os, time
-from swarmtest import Machine, Pool, action, consumes, integers, invariant
-
-NAP = float(os.environ.get("NAP", "0")) / 1000
-
-class Steady(Machine):
-    steps = (5, 30)
-    files = Pool()
-
-    def start(self):
-        self.numbers, self.opened = [], 0
-        time.sleep(NAP)  # not under an if: what a test reaches must not depend on it
-
-    @action(value=integers(0, 9))
-    def push(self, value):
-        self.numbers.append(value)
-        if len(self.numbers) > 12:
-            self.event("many numbers")
-
-    @action(when=lambda self: self.numbers)
-    def pop(self):
-        self.event(f"popped {self.numbers.pop() // 4}")
-
-    @action(into=files)
-    def open(self):
-        self.opened += 1
-        return f"file {self.opened}"
-
-    @action(file=consumes(files))
-    def close(self, file):
-        self.opened -= 1
-        if len(self.numbers) == 3:
-            raise KeyError(file)
-
-    @invariant
-    def few_files(self):
-        assert self.opened < 9
-"""
+MACHINE = Kind("steady.py", 3000, spacing=16, coverage=True)
+RULES = Kind("rules.py", 1500, spacing=16, coverage=True)
+COMMAND = Kind("command.toml", 800, spacing=8)
+ON_DASK = Kind("steady.py", 3000, spacing=60, coverage=True)
+TROUBLED = Kind("steady.py", 4000, coverage=True)
+QUICK = Kind("steady.py", 800, spacing=20, coverage=True)
+KINDS = ("campaign", "host", "child", "nanny", "worker", "scheduler", "database", "connection")
+_SAY_EVERY = 3.0
+_MOST_STARTS = 60
+"""Starts of one campaign; more means that it makes no progress."""
 CLOCK = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -104,221 +91,207 @@ time_t time(time_t *t) {
     return now.tv_sec;
 }
 """
-NAP = 2.0
-"""Milliseconds that an ordinary worker sleeps in each test, so that there is time to kill it."""
-_QUIETLY = ("-q", "--no-reduce", "-j", "2")
-Trials = list[tuple[object, ...]]
 
 
 @dataclass
-class Part:
-    """What one kind of trouble came to."""
+class Storm:
+    """Kills processes of running campaigns, one campaign after the other."""
 
-    name: str
-    trials: int = 0
-    lost: int = 0
-    duplicated: int = 0
-    different: int = 0
-    killed: str = ""
-    starts: int = 1
-    seconds: float = 0.0
+    chaos: Chaos
+    part: Part
+    kind: Kind
+    plan: Mapping[str, int]
+    """How many of each kind are killed."""
+    keeper: Keeper | None = None
+    database: Database | None = None
 
-    def compare(self, there: Trials, undisturbed: Trials, counted: int) -> None:
-        """`counted`: how many tests the campaign said it had run."""
-        numbers = [row[0] for row in there]
-        known = {row[0]: row for row in undisturbed}
-        self.trials += len(undisturbed)
-        self.lost += len(known.keys() - set(numbers))
-        self.duplicated += len(numbers) - len(set(numbers)) + abs(counted - len(set(numbers)))
-        self.different += sum(known.get(row[0]) != row for row in there)
+    def __post_init__(self) -> None:
+        self._rng = random.Random(self.part.name)
+        self._left = [victim for victim, count in self.plan.items() for _ in range(count)]
+        self._rng.shuffle(self._left)
+        self._said = 0.0
 
+    def run(self) -> None:
+        """Kill everything that is planned; compare each campaign when it has ended."""
+        for seed in itertools.count(SEED):
+            name = f"storm{next(self.chaos.numbers)}"
+            store = self.database.url(name) if self.database else self.chaos.store(name)
+            executor = self.keeper.executor if self.keeper else []
+            campaign = self.chaos.campaign(self.kind, store, executor, seed)
+            while self._left and self._more_tests_come(campaign):
+                if self._strike(campaign):
+                    self.part.kills[self._left.pop()] += 1
+                    self._say(store)
+            counted = until_done(campaign, self.part)
+            self.part.orphans += self.chaos.left_of(campaign.mark)
+            self.part.compare(read(store, 1), self.chaos.undisturbed(self.kind, seed), counted)
+            if not self._left:
+                return
 
-def read(store: str, campaign: int) -> Trials:
-    """All of the trials that must not depend on luck."""
-    with open_store(store, must_exist=True, read_only=True) as opened:
-        names = opened.targets()
-        return [
-            (
-                *trial._replace(hits=None, cpu_ns=0, wall_ns=0),
-                *(sorted(str(names[i]) for i in unpack_hits(trial.hits)) if trial.hits else ()),
+    def _more_tests_come(self, campaign: CampaignProcess) -> bool:
+        """Wait until more tests have run; return False if the campaign is done."""
+        wanted = self.chaos.tests_run() + self._rng.randint(1, 2 * self.kind.spacing)
+        while True:
+            wait_for(
+                lambda: self.chaos.tests_run() >= wanted or not campaign.running,
+                f"{self.part.name}: tests run",
             )
-            for trial in opened.trials(campaign)
-        ]
+            if campaign.running:
+                return True
+            if campaign.end():
+                return False
+            resume(campaign, self.part)
 
+    def _strike(self, campaign: CampaignProcess) -> bool:
+        """Kill the next one; return False if the campaign ended before there was one."""
+        victim = self._left[-1]
+        struck = False
 
-def stored(store: str, campaign: int = 1) -> int:
-    """How many trials are kept so far."""
-    try:
-        with open_store(store, must_exist=True, read_only=True) as opened:
-            return opened.summary(campaign)["trials"]
-    except UserError:
-        return 0
+        def strike() -> bool:
+            nonlocal struck
+            struck = self._kill(victim, campaign)
+            return struck or not campaign.running
 
+        wait_for(strike, f"{self.part.name}: a {victim}")
+        if struck and victim == "campaign":
+            campaign.start_again()
+        return struck
 
-class Chaos:
-    """What the parts share."""
+    def _kill(self, victim: str, campaign: CampaignProcess) -> bool:
+        if victim == "campaign":
+            return campaign.kill()
+        if victim == "database":
+            return self.database is not None and self.database.kill()
+        if victim == "connection":
+            ends = [end for end in (self.keeper and self.keeper.proxy, self.database) if end]
+            return self._rng.choice(ends).cut()
+        candidates = self._candidates(victim, campaign)
+        return bool(candidates) and kill(self._rng.choice(candidates))
 
-    def __init__(self, place: Path, tests: int, quick: bool) -> None:
-        self.place = place
-        self.tests = tests
-        self.quick = quick
-        self.pause = 0.2 if quick else 1.0
-        """The longest time, in seconds, from a batch of trials to the next kill."""
-        self.subject = place / "subject"  # a directory of its own, because all of it travels
-        self.subject.mkdir()
-        (self.subject / "steady.py").write_text(SUBJECT)
-        self._undisturbed: dict[int, Trials] = {}
-        self._campaigns: list[CampaignProcess] = []
-        self._shared: Keeper | None = None
+    def _candidates(self, victim: str, campaign: CampaignProcess) -> list[int]:
+        keeper = self.keeper
+        if keeper is not None and victim in ("nanny", "worker", "scheduler"):
+            found = {"nanny": "nannies", "worker": "dask_workers", "scheduler": "schedulers"}
+            pids: list[int] = getattr(keeper, found[victim])
+            return pids
+        hosts = keeper.hosts if keeper is not None else hosts_of(campaign.pid)
+        if victim == "host":
+            return hosts
+        children = workers_of_hosts(hosts)
+        return children + commands_of(children, b"program.sh")
 
-    def words(self, seed: int = 5) -> list[str]:
-        """The campaign."""
-        return ["steady.py", "-n", str(self.tests), "--seed", str(seed), "--coverage", "line"]
-
-    def undisturbed(self, seed: int = 5) -> Trials:
-        """What a local run with the same seed gives."""
-        if seed not in self._undisturbed:
-            store = str(self.place / f"undisturbed{seed}.db")
-            done = subprocess.run(
-                [*SWARMTEST, "run", *self.words(seed), "--store", store, *_QUIETLY],
-                cwd=self.subject,
-                capture_output=True,
-                text=True,
-            )
-            assert done.returncode in (0, 1), done.stderr
-            self._undisturbed[seed] = read(store, 1)
-        return self._undisturbed[seed]
-
-    @contextlib.contextmanager
-    def cluster(self, name: str, *naps: float) -> Iterator[Keeper]:
-        """A cluster with a worker for each nap: milliseconds that it sleeps in each test.
-
-        A quick run has one cluster of one worker for all parts.
-        """
-        if self.quick:
-            self._shared = self._shared or self._keeper("cluster", [NAP])
-            yield self._shared
+    def _say(self, store: str) -> None:
+        if time.monotonic() - self._said < _SAY_EVERY and self._left and not self.chaos.quick:
             return
-        keeper = self._keeper(name, naps)
-        try:
-            yield keeper
-        finally:
-            keeper.close()
+        self._said = time.monotonic()
+        done, all_of_them = self.part.kills.total(), sum(self.plan.values())
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(self.part.kills.items()))
+        progress(
+            f"{self.part.name}: {done:,} of {all_of_them:,} killed ({kinds}), "
+            f"{stored(store):,} of {self.kind.tests:,} trials are stored"
+        )
 
-    def _keeper(self, name: str, naps: Sequence[float]) -> Keeper:
-        directory = self.place / name
-        directory.mkdir()
-        return Keeper(directory, [{"NAP": str(nap)} for nap in naps])
 
-    def campaign(self, store: str, keeper: Keeper, seed: int = 5, **env: str) -> CampaignProcess:
-        """A campaign that has begun."""
-        begun = CampaignProcess(self.subject, store, keeper.executor, self.words(seed), **env)
-        self._campaigns.append(begun)
-        return begun
-
-    def close(self) -> None:
-        """End the campaigns that still run, and the cluster of a quick run."""
-        for campaign in self._campaigns:
-            campaign.kill()
-        if self._shared is not None:
-            self._shared.close()
-
-    def store(self, name: str) -> str:
-        """A file for a store."""
-        return str(self.place / f"{name}.db")
+def resume(campaign: CampaignProcess, part: Part) -> None:
+    """Resume a campaign that gave up."""
+    if campaign.starts > _MOST_STARTS:
+        raise SystemExit(f"chaos: {part.name}: it gives up again and again: {campaign.said}")
+    progress(f"{part.name}: the campaign gave up, and is resumed: {campaign.said[-1][:200]}")
+    part.gave_up += 1
+    campaign.start_again()
 
 
 def until_done(campaign: CampaignProcess, part: Part) -> int:
     """Resume until a campaign is done; how many tests it says it has run."""
-    while True:
-        last = campaign.end()
-        if last:
-            part.starts = campaign.starts
-            return int(last["progress"]["tests"])
-        if campaign.starts > 12:
-            raise SystemExit(f"chaos: {part.name}: it gives up again and again: {campaign.said[0]}")
-        progress(f"{part.name}: the campaign gave up, and is resumed")
-        campaign.start_again()
+    while not (last := campaign.end()):
+        resume(campaign, part)
+    part.starts += campaign.starts
+    return int(last["progress"]["tests"])
 
 
-def more_is_done(campaign: CampaignProcess, store: str, before: int) -> bool:
-    """Whether trials were added, or none will be."""
-    return stored(store) > before or not campaign.running
+# The parts in which processes are killed.
 
 
-def storm(chaos: Chaos, part: Part, store: str, database: Database | None, kills: int) -> None:
-    """Kill processes of a running campaign; which one dies next, and when, follows from a seed."""
-    rng = random.Random(7)
-    victims = ["worker", "nanny", "scheduler", "campaign"] + ["database"] * (database is not None)
-    order = [v for _ in range(-(-kills // len(victims))) for v in rng.sample(victims, len(victims))]
-    deaths: dict[str, int] = {}
-    with chaos.cluster(part.name.replace(" ", "-"), NAP, NAP) as keeper:
-        campaign = chaos.campaign(store, keeper)
-        for victim in order[:kills]:
-            before = stored(store)
-            wait_for(functools.partial(more_is_done, campaign, store, before), "more is done")
-            time.sleep(rng.random() * chaos.pause)
-            if not campaign.running and campaign.end():
-                raise SystemExit(f"chaos: {part.name}: done before all were killed: more tests")
-            progress(f"{part.name}: {stored(store):,} of {chaos.tests:,} trials are stored")
-            if victim == "campaign":
-                found = campaign.kill()
-            elif victim == "database" and database is not None:
-                found = database.kill()
-                database.start()
-            else:
-                which = rng.randrange(keeper.workers)
-                found = wait_for(functools.partial(keeper.kill, victim, which), f"a {victim}")
-            deaths[victim] = deaths.get(victim, 0) + found
-            progress(f"{part.name}: killed the {victim}")
-            if not campaign.running:
-                campaign.start_again()
-        counted = until_done(campaign, part)
-    part.killed = ", ".join(f"{count} {name}" for name, count in sorted(deaths.items()))
-    part.compare(read(store, 1), chaos.undisturbed(), counted)
+def local_machine(chaos: Chaos, part: Part) -> None:
+    """A machine in local processes."""
+    Storm(chaos, part, MACHINE, {"child": 240, "host": 60, "campaign": 20}).run()
 
 
-def storm_on_sqlite(chaos: Chaos, part: Part) -> None:
-    """Workers, nannies, scheduler and campaign die."""
-    storm(chaos, part, chaos.store("storm"), None, 12)
+def local_rules(chaos: Chaos, part: Part) -> None:
+    """A state machine of Hypothesis."""
+    Storm(chaos, part, RULES, {"child": 70, "host": 20, "campaign": 5}).run()
 
 
-def storm_on_postgresql(chaos: Chaos, part: Part) -> None:
-    """Those, and the database."""
-    place = chaos.place / "pg"
-    place.mkdir()
-    database = Database(place)
+def local_command(chaos: Chaos, part: Part) -> None:
+    """A program that is run as a command."""
+    Storm(chaos, part, COMMAND, {"child": 70, "host": 20, "campaign": 5}).run()
+
+
+def local_on_postgresql(chaos: Chaos, part: Part) -> None:
+    """A machine in local processes, and a database that dies."""
+    plan = {"child": 220, "host": 50, "campaign": 15, "database": 12, "connection": 50}
+    with database_of(chaos, part) as database:
+        Storm(chaos, part, MACHINE, plan, database=database).run()
+
+
+def dask_on_sqlite(chaos: Chaos, part: Part) -> None:
+    """A cluster without TLS."""
+    plan = {"child": 60, "host": 25, "worker": 20, "nanny": 12, "scheduler": 12, "campaign": 10}
+    with chaos.cluster(part, False, NAP, NAP) as keeper:
+        Storm(chaos, part, ON_DASK, plan | {"connection": 20}, keeper).run()
+
+
+def dask_on_postgresql(chaos: Chaos, part: Part) -> None:
+    """A cluster with TLS, and a database that dies."""
+    plan = {"child": 60, "host": 25, "worker": 20, "nanny": 12, "scheduler": 12, "campaign": 10}
+    plan |= {"database": 10, "connection": 24}
+    if chaos.quick:
+        plan = dict.fromkeys(plan, 1)
+    kind = QUICK if chaos.quick else ON_DASK
+    naps = [NAP] if chaos.quick else [NAP, NAP]
+    with database_of(chaos, part) as database, chaos.cluster(part, True, *naps) as keeper:
+        Storm(chaos, part, kind, plan, keeper, database).run()
+
+
+@contextlib.contextmanager
+def database_of(chaos: Chaos, part: Part) -> Iterator[Database]:
+    """A database for a part."""
+    part.store = "PostgreSQL"
+    database = Database(chaos.place / f"pg{next(chaos.numbers)}")
     try:
-        storm(chaos, part, database.url("storm"), database, 5 if chaos.quick else 15)
+        yield database
     finally:
         database.close()
 
 
+# The parts with other trouble.
+
+
 def disk_full(chaos: Chaos, part: Part) -> None:
     """The store's disk has no room; later it has."""
-    with (
-        small_disk(chaos) as (directory, more_room, kind),
-        chaos.cluster("disk", 0, 0) as keeper,
-    ):
+    kind = QUICK if chaos.quick else TROUBLED
+    with small_disk(chaos, kind) as (directory, more_room, disk):
         store = str(directory / "full.db")
-        campaign = chaos.campaign(store, keeper)
+        campaign = chaos.campaign(kind, store, [], NAP="0")
         if campaign.end():
             raise SystemExit("chaos: the disk was not full: more tests")
         more_room()
         campaign.start_again()
         counted = until_done(campaign, part)
-        part.killed = f"{kind}: {campaign.said[0].removeprefix('swarmtest: ')[:60]}..."
-        part.compare(read(store, 1), chaos.undisturbed(), counted)
+        part.happened = f"{disk}: {campaign.said[0].removeprefix('swarmtest: ')[:60]}..."
+        part.compare(read(store, 1), chaos.undisturbed(kind), counted)
+    part.orphans += chaos.left_of(campaign.mark)
 
 
 @contextlib.contextmanager
-def small_disk(chaos: Chaos) -> Iterator[tuple[Path, Callable[[], None], str]]:
+def small_disk(chaos: Chaos, kind: Kind) -> Iterator[tuple[Path, Callable[[], None], str]]:
     """A directory without much room, how to make more, and what it is."""
     directory = chaos.place / "small-disk"
     directory.mkdir()
     open_store(chaos.store("empty")).close()
-    chaos.undisturbed()
-    empty, whole = (Path(chaos.store(n)).stat().st_size for n in ("empty", "undisturbed5"))
+    chaos.undisturbed(kind)
+    files = (Path(chaos.store("empty")), chaos.undisturbed_file(kind))
+    empty, whole = (file.stat().st_size for file in files)
     room = 2 * empty + (whole - empty) // 4  # a new store's journal is as large as itself
     mounted = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", f"size={room}", "tmpfs", str(directory)], capture_output=True
@@ -349,59 +322,89 @@ def clock_jumps(chaos: Chaos, part: Part) -> None:
     compiler = shutil.which("cc") or "gcc"
     made = [compiler, "-shared", "-fPIC", "-O1", "-o", str(shim), str(source), "-ldl"]
     subprocess.run(made, check=True)
-    with chaos.cluster("clock", NAP, NAP) as keeper:
-        campaign = chaos.campaign(chaos.store("clock"), keeper, LD_PRELOAD=str(shim))
+    store = chaos.store("clock")
+    with chaos.cluster(part, False, NAP, NAP) as keeper:
+        campaign = chaos.campaign(TROUBLED, store, keeper.executor, LD_PRELOAD=str(shim))
         counted = until_done(campaign, part)
-    part.killed = "clock +1 h, -1 h every 0.7 s"
-    part.compare(read(chaos.store("clock"), 1), chaos.undisturbed(), counted)
+    part.happened = "clock +1 h, -1 h every 0.7 s"
+    part.compare(read(store, 1), chaos.undisturbed(TROUBLED), counted)
 
 
 def two_campaigns(chaos: Chaos, part: Part) -> None:
     """Two campaigns with one store and one cluster, at once."""
     store = chaos.store("two")
-    with chaos.cluster("two", 0, 0) as keeper:
-        campaigns = [chaos.campaign(store, keeper, seed) for seed in (5, 6)]
+    seeds = (SEED, SEED + 1)
+    with chaos.cluster(part, False, 0, 0) as keeper:
+        campaigns = [chaos.campaign(TROUBLED, store, keeper.executor, seed) for seed in seeds]
         ends = [campaign.end() for campaign in campaigns]
-    for seed, campaign, last in zip((5, 6), campaigns, ends, strict=True):
+    for seed, campaign, last in zip(seeds, campaigns, ends, strict=True):
         if not last:
             raise SystemExit(f"chaos: {part.name}: {campaign.said}")
-        rows = read(store, last["campaign"])
-        part.compare(rows, chaos.undisturbed(seed), last["progress"]["tests"])
-    part.killed = "nobody"
+        result = read(store, last["campaign"])
+        part.compare(result, chaos.undisturbed(TROUBLED, seed), last["progress"]["tests"])
+    part.starts, part.happened = 2, "two campaigns at once"
 
 
 def slow_worker(chaos: Chaos, part: Part) -> None:
     """One of two workers takes 100 times as long for a test."""
-    with chaos.cluster("slow", NAP, 100 * NAP) as keeper:
-        store = chaos.store("slow")
-        campaign = chaos.campaign(store, keeper)
+    store = chaos.store("slow")
+    with chaos.cluster(part, False, NAP, 100 * NAP) as keeper:
+        campaign = chaos.campaign(TROUBLED, store, keeper.executor)
         counted = until_done(campaign, part)
         with open_store(store, read_only=True) as opened:
             shares = sorted(worker.tests for worker in opened.workers(1))
-    part.killed = f"nobody; the two ran {shares[0]:,} and {shares[-1]:,} tests"
-    part.compare(read(store, 1), chaos.undisturbed(), counted)
+    part.happened = f"the two workers ran {shares[0]:,} and {shares[-1]:,} tests"
+    part.compare(read(store, 1), chaos.undisturbed(TROUBLED), counted)
 
 
 PARTS = {
-    "storm on SQLite": storm_on_sqlite,
-    "storm on PostgreSQL": storm_on_postgresql,
+    "local, machine": local_machine,
+    "local, Hypothesis": local_rules,
+    "local, command": local_command,
+    "local, machine, database": local_on_postgresql,
+    "Dask": dask_on_sqlite,
+    "Dask with TLS, database": dask_on_postgresql,
     "disk full": disk_full,
     "clock jumps": clock_jumps,
     "two campaigns": two_campaigns,
     "slow worker": slow_worker,
 }
-QUICK_PARTS = ("storm on PostgreSQL", "disk full")
+QUICK_PARTS = ("Dask with TLS, database", "disk full")
 """All kinds of processes are killed in the first; the second has its store in SQLite."""
+
+
+def print_results(parts: list[Part]) -> None:
+    """Print a table of the parts, one of the kills, and the figures."""
+    columns = ("trials", "lost", "duplicated", "different", "orphans", "noted", "starts", "gave_up")
+    rows = []
+    for part in parts:
+        numbers = [getattr(part, column) for column in columns]
+        happened = part.happened or f"{part.kills.total():,} kills"
+        rows.append((part.name, part.store, *numbers, round(part.seconds), happened))
+    print_table(("part", "store", *columns, "s", "what happened"), rows)
+    print()
+    kills = {store: Counter[str]() for store in ("SQLite", "PostgreSQL")}
+    for part in parts:
+        kills[part.store] += part.kills
+    both = sum(kills.values(), Counter[str]())
+    by_kind = [(kind, *(kills[store][kind] for store in kills), both[kind]) for kind in KINDS]
+    totals = ("all", *(kills[store].total() for store in kills), both.total())
+    print_table(("killed", *kills, "both"), [*by_kind, totals])
+    summed = ("trials", "lost", "duplicated", "different", "orphans")
+    figures = {column: sum(getattr(part, column) for part in parts) for column in summed}
+    print_figures(
+        {"kills": both.total()} | figures | {f"kills_{kind}": both[kind] for kind in KINDS}
+    )
 
 
 def main() -> None:
     """Run the parts and print what they came to."""
     quick = arguments(__doc__ or "").quick
     require_modules({"distributed": "'swarmtest[dask]'", "pgserver": "pgserver"})
-    require_programs({"cc": "gcc"})
+    require_programs({"cc": "gcc", "openssl": "openssl"})
     parts = []
     with guarded() as place:
-        chaos = Chaos(place, 1000 if quick else 12_000, quick)
+        chaos = Chaos(place, quick)
         try:
             names = QUICK_PARTS if quick else tuple(PARTS)
             for number, name in enumerate(names, 1):
@@ -413,32 +416,8 @@ def main() -> None:
                 parts.append(part)
         finally:
             chaos.close()
-    head = ("part", "trials", "lost", "duplicated", "different", "starts", "s", "what happened")
-    print_table(
-        head,
-        [
-            (
-                p.name,
-                p.trials,
-                p.lost,
-                p.duplicated,
-                p.different,
-                p.starts,
-                round(p.seconds),
-                p.killed,
-            )
-            for p in parts
-        ],
-    )
-    print_figures(
-        {
-            "trials": sum(p.trials for p in parts),
-            "lost": sum(p.lost for p in parts),
-            "duplicated": sum(p.duplicated for p in parts),
-            "different": sum(p.different for p in parts),
-        }
-    )
-    if any(p.lost or p.duplicated or p.different for p in parts):
+    print_results(parts)
+    if any(part.lost or part.duplicated or part.different or part.orphans for part in parts):
         raise SystemExit(1)
 
 

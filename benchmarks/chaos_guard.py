@@ -2,9 +2,11 @@
 
     python chaos_guard.py MARK DIRECTORY
 
-Every process that the benchmark starts inherits an environment variable with the mark. This script
-reads its standard input, a pipe from the benchmark. The pipe closes when the benchmark ends, in
-whatever way. Then each process with the mark is killed, and the directory is removed.
+Every process that the benchmark starts inherits an environment variable with the mark, or works in
+the benchmark's directory. Both are looked at, because a program that changes its title (PostgreSQL,
+Dask with `setproctitle`) may overwrite its environment. This script reads its standard input, a
+pipe from the benchmark. The pipe closes when the benchmark ends, in whatever way. Then those
+processes are killed, and the directory is removed.
 """
 
 from __future__ import annotations
@@ -24,9 +26,9 @@ VARIABLE = "SWARMTEST_CHAOS"
 _SECONDS = 30.0
 
 
-def marked(mark: str) -> list[int]:
+def marked(variable: str, mark: str) -> list[int]:
     """Processes whose environment has the mark; zombies have none."""
-    wanted = f"{VARIABLE}={mark}".encode()
+    wanted = f"{variable}={mark}".encode()
     found = []
     for file in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
@@ -35,13 +37,25 @@ def marked(mark: str) -> list[int]:
     return found
 
 
-def end_all(mark: str) -> None:
-    """Kill every process with the mark, and those that they start meanwhile."""
+def working_in(directory: Path) -> list[int]:
+    """Processes whose working directory is this one, or below it."""
+    found = []
+    for link in Path("/proc").glob("[0-9]*/cwd"):
+        with contextlib.suppress(OSError):
+            if Path(os.readlink(link)).is_relative_to(directory):
+                found.append(int(link.parent.name))
+    return found
+
+
+def end_all(mark: str, directory: Path) -> None:
+    """Kill every process of the benchmark, and those that they start meanwhile."""
     deadline = time.monotonic() + _SECONDS
-    while (left := marked(mark)) and time.monotonic() < deadline:
+    while left := {*marked(VARIABLE, mark), *working_in(directory)} - {os.getpid()}:
         for pid in left:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
+        if time.monotonic() > deadline:
+            return
         time.sleep(0.05)
 
 
@@ -68,7 +82,11 @@ def guarded() -> Iterator[Path]:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    os.environ[VARIABLE] = mark
+    temporary = directory / "tmp"
+    temporary.mkdir()
+    temporary.chmod(0o1777)
+    os.environ |= {VARIABLE: mark, "TMPDIR": str(temporary)}
+    tempfile.tempdir = None  # look at TMPDIR again
     try:
         yield directory
     finally:
@@ -79,7 +97,7 @@ def main() -> None:
     """Wait for the end of the benchmark, then tidy up."""
     mark, directory = sys.argv[1:]
     sys.stdin.read()
-    end_all(mark)
+    end_all(mark, Path(directory))
     remove(Path(directory))
 
 

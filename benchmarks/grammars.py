@@ -4,6 +4,10 @@
    limit of tokens. Tokens and characters per CPU second, loading excluded, in turns.
 2. SQL programs (examples/sql.lark) against SQLite: distinct pairs of neighbouring instructions that
    statements are compiled to, at equal CPU time: everything on, and coin tosses.
+   `swarm_vs_default_rate`: tests per CPU second of coin tosses, over those with everything on.
+   Tests of a swarm are a little shorter (their limit is the same), so
+   `swarm_vs_default_characters` is the same for characters of SQL. `drawing_share`: the time to
+   draw and plan a configuration of a coin toss, over that to grow, print and run its test.
 3. Features that are on and cannot appear: coin tosses without constraints and with them.
 """
 
@@ -18,12 +22,14 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from harness import (
     arguments,
     cpu_seconds,
+    median_ratio,
     print_figures,
     print_table,
     progress,
@@ -31,7 +37,8 @@ from harness import (
     timed,
 )
 
-from swarmtest.core.sampling import Proposal, rates_for, toss
+from swarmtest.campaign.executors.worker import CampaignJob, TrialRunner
+from swarmtest.core.sampling import rates_for, toss
 from swarmtest.core.seeds import Stream
 from swarmtest.core.space import Space
 from swarmtest.strategies.strategy import parse_strategy
@@ -186,47 +193,100 @@ def instruction_pairs(database: sqlite3.Connection, program: str) -> set[tuple[s
     return found
 
 
-def reached(strategy: str, seconds: float, seed: int) -> tuple[int, int]:
-    """Distinct pairs of instructions, and tests, in so much CPU time, drawing included."""
+@dataclass
+class Reached:
+    """What a strategy reached in its CPU time, and what the time went to."""
+
+    pairs: set[tuple[str, str]] = field(default_factory=set)
+    tests: int = 0
+    characters: int = 0
+    drawing: float = 0.0
+    """CPU seconds to draw configurations."""
+    planning: float = 0.0
+    """CPU seconds to find which part of the grammar a configuration leaves."""
+    testing: float = 0.0
+    """CPU seconds to grow, print and run the texts."""
+
+    @property
+    def seconds(self) -> float:
+        """All CPU seconds."""
+        return self.drawing + self.planning + self.testing
+
+
+_AT_ONCE = 100
+"""Trials of a batch; those of a campaign have a few hundred tests of a millisecond."""
+
+
+def reached(strategy: str, seconds: float, seed: int) -> Reached:
+    """What tests reach in so much CPU time, drawing included, as the worker of a campaign does."""
     import sql
 
     subject = sql.sql
-    chooser = parse_strategy(strategy)
-    found: set[tuple[str, str]] = set()
-    start, trial = cpu_seconds(), 0
-    while cpu_seconds() - start < seconds:
-        answer = chooser.ask(subject.space, trial, Stream(seed, trial))
-        configuration = answer.configuration if isinstance(answer, Proposal) else answer
-        text = subject.test_of(configuration, seed * 1_000_003 + trial)["text"]
-        database = sqlite3.connect(":memory:", isolation_level=None, cached_statements=0)
-        database.set_progress_handler(lambda: 1, sql.STEPS)
-        database.executescript(sql.TABLES)
-        found |= instruction_pairs(database, text)
-        database.close()
-        trial += 1
-    return len(found), trial
+    runner = TrialRunner(CampaignJob(subject, parse_strategy(strategy), seed))
+    found = Reached()
+    generator = subject.generator
+    while found.seconds < seconds:
+        start = cpu_seconds()
+        trials = range(found.tests, found.tests + _AT_ONCE)
+        proposals = list(runner.proposals(trials))
+        drawn = cpu_seconds()
+        plans = [generator.plan(proposal.configuration.weights) for proposal in proposals]
+        planned = cpu_seconds()
+        for trial, plan in zip(trials, plans, strict=True):
+            text = generator.text(generator.grow(plan, seed * 1_000_003 + trial))
+            database = sqlite3.connect(":memory:", isolation_level=None, cached_statements=0)
+            database.set_progress_handler(lambda: 1, sql.STEPS)
+            database.executescript(sql.TABLES)
+            found.pairs |= instruction_pairs(database, text)
+            database.close()
+            found.characters += len(text)
+        found.drawing += drawn - start
+        found.planning += planned - drawn
+        found.testing += cpu_seconds() - planned
+        found.tests += _AT_ONCE
+    return found
 
 
-def swarms(quick: bool) -> dict[str, float]:
-    """Median pairs of instructions of each strategy."""
+def swarms(quick: bool) -> dict[str, list[Reached]]:
+    """Run each strategy with several seeds, and show the medians."""
     sys.path.insert(0, str(EXAMPLES))
     seconds, seeds = (0.4, 1) if quick else (8.0, 5)
-    found: dict[str, list[tuple[int, int]]] = {"all-on": [], "coin": [], "layered": []}
+    found: dict[str, list[Reached]] = {"all-on": [], "coin": [], "layered": []}
+    reached("layered", 0.01, 0)  # what is imported and built once is no part of a rate
     for seed in range(seeds):
         for strategy, results in found.items():
             progress(f"what swarms reach: {strategy}, seed {seed}")
             results.append(reached(strategy, seconds, seed))
-    rows = [
-        (
-            strategy,
-            f"{statistics.median(p for p, _ in results):,.0f}",
-            f"{min(p for p, _ in results)} to {max(p for p, _ in results)}",
-            f"{statistics.median(t for _, t in results):,.0f}",
+    head = (
+        *("strategy", "instruction pairs", "over runs", "tests", "tests/s", "characters/s"),
+        *("drawing, us", "planning, us", "making and running, us"),
+    )
+    print_table(head, [_row(strategy, results) for strategy, results in found.items()])
+    return found
+
+
+def _row(strategy: str, results: list[Reached]) -> tuple[str, ...]:
+    """A line of the table: medians over the runs of a strategy."""
+    pairs = [len(r.pairs) for r in results]
+    medians = [
+        statistics.median(column)
+        for column in zip(
+            *(
+                (
+                    r.tests,
+                    r.tests / r.seconds,
+                    r.characters / r.seconds,
+                    1e6 * r.drawing / r.tests,
+                    1e6 * r.planning / r.tests,
+                    1e6 * r.testing / r.tests,
+                )
+                for r in results
+            ),
+            strict=True,
         )
-        for strategy, results in found.items()
     ]
-    print_table(("strategy", "instruction pairs", "over runs", "tests"), rows)
-    return {s: statistics.median(p for p, _ in results) for s, results in found.items()}
+    reach = (f"{statistics.median(pairs):,.0f}", f"{min(pairs)} to {max(pairs)}")
+    return (strategy, *reach, *(f"{median:,.0f}" for median in medians))
 
 
 def without_effect(quick: bool) -> dict[str, float]:
@@ -262,7 +322,10 @@ def main() -> None:
     )
     rates = speeds(options.quick)
     print()
-    pairs = swarms(options.quick)
+    runs = swarms(options.quick)
+    pairs = {s: statistics.median(len(r.pairs) for r in results) for s, results in runs.items()}
+    rate = {s: [r.tests / r.seconds for r in results] for s, results in runs.items()}
+    text = {s: [r.characters / r.seconds for r in results] for s, results in runs.items()}
     print()
     shares = without_effect(options.quick)
     print_figures(
@@ -273,6 +336,11 @@ def main() -> None:
             "pairs": pairs,
             "coin_vs_all_on": pairs["coin"] / pairs["all-on"],
             "layered_vs_all_on": pairs["layered"] / pairs["all-on"],
+            "swarm_vs_default_rate": round(median_ratio(rate["coin"], rate["all-on"]), 3),
+            "swarm_vs_default_characters": round(median_ratio(text["coin"], text["all-on"]), 3),
+            "drawing_share": round(
+                statistics.median((r.drawing + r.planning) / r.testing for r in runs["coin"]), 3
+            ),
             "without_effect": shares,
         }
     )

@@ -49,6 +49,31 @@ class PushPopAdd(Machine):
         self.program.add()
 
 
+class Busy(Machine):
+    """Tests of about 0.4 ms, for what an executor adds to a test: 50 steps, nothing to find."""
+
+    steps = 50
+
+    def start(self) -> None:
+        self.sum = 0
+
+    def work(self) -> None:
+        for number in range(200):
+            self.sum += number
+
+    @action
+    def first(self) -> None:
+        self.work()
+
+    @action
+    def second(self) -> None:
+        self.work()
+
+    @action
+    def third(self) -> None:
+        self.work()
+
+
 def half_normal(rng: Random) -> int:
     """Draw a number of steps."""
     return max(1, round(abs(rng.gauss(0, 25))))
@@ -183,3 +208,26 @@ _add_plain_actions(
     [f"f{number}" for number in range(10)],
     lambda name: _counting(int(name[1:])),
 )
+
+
+def _wide(count: int) -> type[Machine]:
+    """Return a machine of 50 steps with so many actions, which do next to nothing."""
+
+    def start(self: Any) -> None:
+        self.counts = [0] * 8
+
+    def counting(name: str) -> Callable[[Any], None]:
+        number = int(name[1:]) % 8
+
+        def count_call(self: Any) -> None:
+            self.counts[number] += 1
+
+        return count_call
+
+    body = {"steps": 50, "start": start, "__module__": __name__, "__doc__": f"{count} actions."}
+    machine = type(f"Wide{count}", (Machine,), body)
+    _add_plain_actions(machine, [f"f{number}" for number in range(count)], counting)
+    return machine
+
+
+Wide3, Wide30, Wide300, Wide1000 = map(_wide, (3, 30, 300, 1000))

@@ -5,10 +5,12 @@
 Four parts. (a) Tests per second of the local executor with one worker and with two; the subject is
 the push/pop/add stack of `benchmarks/throughput.py`, 50 steps a test, bound by CPU. (b) What the
 Dask executor adds to a test: a scheduler and one worker on this machine, against the local executor
-with one worker. (c) Trials per second into both stores (`benchmarks/store_speed.py` has more).
-(d) CPU seconds and peak memory of the analysis as tests, features and targets grow; each
-measurement is a process of its own (`benchmarks/scale_measure.py`), of campaigns that are made up
-(`benchmarks/scale_data.py` says how). ``--million`` adds one of a million tests.
+with one worker; for the stack (`dask_overhead_us`, with the start of the processes), and for tests
+of 0.4 ms (`dask_overhead_ms`; the start, measured with a campaign of few tests, is subtracted).
+(c) Trials per second into both stores (`benchmarks/store_speed.py` has more). (d) CPU seconds and
+peak memory of the analysis as tests, features and targets grow; each measurement is a process of
+its own (`benchmarks/scale_measure.py`), of campaigns that are made up (`benchmarks/scale_data.py`
+says how). ``--million`` adds one of a million tests.
 
 Walls of seconds are medians of runs in turns, because other work on the machine varies.
 """
@@ -32,10 +34,11 @@ from typing import Any
 
 from harness import print_figures, print_table, progress, require_modules
 from store_speed import fill, postgres, seconds, trials
-from throughput import SUBJECT, campaign
+from throughput import FEW, MACHINES, SUBJECT, campaign
 
 from swarmtest import Campaign, open_store
 
+BUSY = f"{MACHINES}::Busy"
 MEASURE = Path(__file__).parent / "scale_measure.py"
 PATIENCE = 300.0
 """Seconds to wait for Dask to start or to end, on a machine that may be busy."""
@@ -46,6 +49,7 @@ class Size:
     tests: int
     rounds: int
     cluster_tests: int
+    busy_tests: int
     stored: int
     counting: tuple[tuple[int, int, int, int, float], ...]
     """Tests, features, targets, targets that a test hits, targets that are alike."""
@@ -56,6 +60,7 @@ FULL = Size(
     40_000,
     5,
     20_000,
+    5_000,
     50_000,
     (
         (80_000, 300, 500_000, 2_000, 4),
@@ -70,6 +75,7 @@ FULL = Size(
 QUICK = Size(
     3_000,
     1,
+    1_000,
     1_000,
     2_000,
     ((2_000, 100, 5_000, 100, 4), (8_000, 100, 5_000, 100, 4)),
@@ -97,25 +103,41 @@ def workers(size: Size) -> dict[str, object]:
 def dask(size: Size) -> dict[str, object]:
     """Part (b)."""
     walls: dict[str, list[float]] = {"local": [], "dask": []}
+    busy: dict[str, list[float]] = {"local": [], "dask": []}
     with cluster() as address:
         on_cluster(address, 10)
         for _ in range(size.rounds):
             walls["local"].append(campaign(size.cluster_tests, "coin"))
             walls["dask"].append(on_cluster(address, size.cluster_tests))
+            for name, run in (
+                ("local", partial(campaign, strategy="coin", subject=BUSY)),
+                ("dask", partial(on_cluster, address, subject=BUSY)),
+            ):
+                start = run(tests=FEW)
+                busy[name].append((run(tests=size.busy_tests) - start) / (size.busy_tests - FEW))
     each = {name: 1e6 * statistics.median(w) / size.cluster_tests for name, w in walls.items()}
+    slow = {name: 1e6 * statistics.median(each) for name, each in busy.items()}
     print(f"\n(b) {size.cluster_tests:,} tests, one worker; wall time")
-    print_table(("executor", "us/test"), [(name, f"{value:,.0f}") for name, value in each.items()])
+    print_table(
+        ("executor", "us/test", f"{size.busy_tests:,} long tests, us/test"),
+        [(name, f"{each[name]:,.0f}", f"{slow[name]:,.0f}") for name in each],
+    )
     return {
         "local_us": round(each["local"]),
         "dask_us": round(each["dask"]),
         "dask_overhead_us": round(each["dask"] - each["local"]),
+        "dask_overhead_ms": round(
+            1e3
+            * statistics.median(d - n for d, n in zip(busy["dask"], busy["local"], strict=True)),
+            3,
+        ),
     }
 
 
-def on_cluster(address: str, tests: int) -> float:
+def on_cluster(address: str, tests: int, subject: str = SUBJECT) -> float:
     with tempfile.TemporaryDirectory() as directory:
         store = str(Path(directory) / "store.db")
-        done = Campaign(SUBJECT, "coin", tests, executor=f"dask://{address}", store=store).run()
+        done = Campaign(subject, "coin", tests, executor=f"dask://{address}", store=store).run()
         return done.progress.wall_seconds
 
 

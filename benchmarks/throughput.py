@@ -8,6 +8,9 @@ isolation, no store, no seed per test. Three are shown: `randrange` at every ste
 write it; `int(random() * n)`, tuned; and all choices of a test drawn at once. `vs_bare` is against
 the first; `vs_bare_tuned` against the second.
 
+`layered_vs_coin` is the rate of tests of a campaign with `layered` over that of one with `coin`:
+the worst of machines with 3, 30, 300 and 1,000 actions, 50 steps a test.
+
 CPU time counts all processes of the campaign. The start of the workers (measured with a campaign of
 one test) is subtracted, because it does not grow with the tests. All are measured in turns, and a
 figure is the median of the ratios of neighbours: on a shared machine seconds vary by half.
@@ -37,7 +40,10 @@ from machines import StackProgram
 from swarmtest import Campaign
 
 STEPS = 50
-SUBJECT = f"{Path(__file__).parent / 'machines.py'}::PushPopAdd"
+MACHINES = Path(__file__).parent / "machines.py"
+SUBJECT = f"{MACHINES}::PushPopAdd"
+WIDTHS = {3: 30_000, 30: 20_000, 300: 8_000, 1000: 2_500}
+"""Actions of the machines that strategies are compared on, with the tests of a campaign."""
 
 FEW = 32
 """Tests of a campaign that hardly takes longer than its start. A campaign of 16 tests or fewer
@@ -86,11 +92,11 @@ def bare_batched(tests: int) -> None:
                 program.add()
 
 
-def campaign(tests: int, strategy: str, workers: int = 1) -> float:
+def campaign(tests: int, strategy: str, workers: int = 1, subject: str = SUBJECT) -> float:
     """Run a campaign; its wall time, from the first test handed out to the last row stored."""
     with tempfile.TemporaryDirectory() as directory:
         store = str(Path(directory) / "store.db")
-        outcome = Campaign(SUBJECT, strategy, tests, workers=workers, store=store).run()
+        outcome = Campaign(subject, strategy, tests, workers=workers, store=store).run()
         return outcome.progress.wall_seconds
 
 
@@ -136,6 +142,31 @@ def hypothesis_steps_per_second(examples: int) -> float:
     )
     seconds = timed(lambda: run_state_machine_as_test(PushPopAdd, settings=chosen))
     return done / seconds
+
+
+def compare_strategies(quick: bool) -> dict[int, float]:
+    """Print CPU time per test of `coin` and `layered` for machines of several widths.
+
+    Return the ratio of their rates for each width. The start is measured for each strategy, with
+    a campaign of few tests, and subtracted.
+    """
+    ratios, rows = {}, []
+    for width, full in WIDTHS.items():
+        tests, rounds = (full // 3, 1) if quick else (full, 5)
+        subject = f"{MACHINES}::Wide{width}"
+        spent: dict[str, list[float]] = {"coin": [], "layered": []}
+        for number in range(1, rounds + 1):
+            progress(f"{width} actions, round {number} of {rounds}")
+            for strategy, each in spent.items():
+                start_up = timed(partial(campaign, FEW, strategy, subject=subject))
+                used = timed(partial(campaign, tests, strategy, subject=subject)) - start_up
+                each.append(used / (tests - FEW) * 1e6)
+        ratios[width] = median_ratio(spent["coin"], spent["layered"])
+        micros = [f"{statistics.median(each):.1f}" for each in spent.values()]
+        rows.append((width, *micros, f"{ratios[width]:.2f}"))
+    print()
+    print_table(("actions", "coin, us/test", "layered, us/test", "layered/coin, rate"), rows)
+    return ratios
 
 
 def main() -> None:
@@ -186,6 +217,7 @@ def main() -> None:
         f"two workers: {median_ratio(walls[1], walls[2]):.2f} times one, by wall time "
         f"({ratios[0]:.2f} to {ratios[-1]:.2f} in single rounds)"
     )
+    ratios_by_width = compare_strategies(quick)
     writer_us = statistics.median(writer) / tests * 1e6
     print(f"the process that writes to the store: {writer_us:.1f} us of CPU per test")
     print_figures(
@@ -196,6 +228,8 @@ def main() -> None:
                 median_ratio(seconds["bare, randrange"], seconds["layered"]), 3
             ),
             "vs_hypothesis": round(rates["coin"] / rates["Hypothesis stateful"], 1),
+            "layered_vs_coin": round(min(ratios_by_width.values()), 3),
+            "layered_vs_coin_by_width": {n: round(r, 3) for n, r in ratios_by_width.items()},
             "two_workers": round(median_ratio(walls[1], walls[2]), 3),
             "writer_us_per_test": round(writer_us, 2),
             "start_up_cpu_seconds": round(start_up, 3),

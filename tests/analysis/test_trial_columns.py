@@ -9,10 +9,12 @@ from simulated_campaigns import propose, record, space_of, weights_of
 from swarmtest import Campaign, Machine, action, open_store
 from swarmtest.analysis import hit_blocks
 from swarmtest.analysis.trial_columns import read_evidence
+from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Verdict
+from swarmtest.core.sampling import Proposal
 from swarmtest.roles.study import Study
-from swarmtest.store.records import CampaignRecord, FaultRecord
+from swarmtest.store.records import CampaignRecord, FaultRecord, TrialRecord, pack_floats
 
 SPACE = space_of(5)
 
@@ -70,6 +72,48 @@ def test_tests_of_a_fixed_swarm_are_clusters_and_others_are_not():
     assert set(clusters[10:20]) == {-1}
     assert len(set(clusters[20:])) == 2
     assert not set(clusters[:10]) & set(clusters[20:])
+
+
+def test_equal_rows_of_covering_arrays_are_one_cluster_also_across_campaigns():
+    store = open_store(":memory:")
+    space = space_of(4)
+    # Every array of strength three over four features has the same eight rows, in some order.
+    ids = [record(store, space, "covering:t=3", 16, seed) for seed in range(3)]
+    evidence = read_evidence(store, ids)
+    configurations = evidence.configurations(slice(None)).tolist()
+    assert len(set(evidence.members.tolist())) == 24
+    assert len(set(evidence.clusters.tolist())) == len(set(configurations)) == 8
+    assert len(set(zip(configurations, evidence.clusters.tolist(), strict=True))) == 8
+
+
+def test_members_of_two_swarms_are_draws_of_their_own():
+    store = open_store(":memory:")
+    ids = [record(store, space_of(2), "coin:n=4", 8, seed) for seed in range(3)]
+    assert len(set(read_evidence(store, ids).clusters.tolist())) == 12
+
+
+def test_rows_with_open_entries_are_one_cluster_if_what_they_fix_is_the_same():
+    store = open_store(":memory:")
+    enabled = {7: ["0b0011", "0b0111"], 8: ["0b0111", "0b0011"], 9: ["0b1011", "0b1111"]}
+    space = space_of(4)
+    rows = [
+        Proposal(Configuration(space, int(bits, 2)), (0.5,), "row 0")
+        for seed in enabled
+        for bits in enabled[seed]
+    ]
+    ids = []
+    for number, seed in enumerate(enabled):
+        trials = [
+            TrialRecord(
+                trial, proposal.configuration.to_bytes(), pack_floats((0.5,) * 4), proposal.origin
+            )
+            for trial, proposal in enumerate(rows[2 * number : 2 * number + 2])
+        ]
+        campaign = store.add_campaign(CampaignRecord("simulated", "own", seed, space.to_json()))
+        store.record(campaign, trials)
+        ids.append(campaign)
+    first, _, second, _, third, _ = read_evidence(store, ids).clusters.tolist()
+    assert first == second != third
 
 
 @pytest.mark.parametrize("targets", [1, 3, 40])

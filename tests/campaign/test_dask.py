@@ -13,7 +13,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
-from dask_processes import DaskProcesses
+from dask_processes import DaskProcesses, Proxy
 
 from swarmtest.store import open_store
 
@@ -26,7 +26,7 @@ ARGUMENTS = ("run", "steady.py::Steady", "-n", TESTS, "--seed", 11, "-q", "--no-
 def cluster(tmp_path_factory):
     """A scheduler with one worker of two threads."""
     processes = DaskProcesses(tmp_path_factory.mktemp("dask"))
-    processes.start_worker(threads=2, NAP="2", STRIKE="segfault")
+    processes.start_worker(threads=2, NAP="2", STRIKE="segfault", MARK="there")
     yield processes
     processes.end()
 
@@ -196,6 +196,54 @@ def test_a_crash_of_the_program_costs_one_test_and_never_the_worker(cluster, her
     assert any("SIGSEGV" in one.signature for one in found)
 
 
+KILLS_HOSTS = """
+import os, signal, time
+from pathlib import Path
+from swarmtest import Machine, action, integers
+
+ONCE, ALWAYS = 9, 7
+
+class Killer(Machine):
+    steps = 3
+
+    @action(value=integers(0, 49))
+    def work(self, value):
+        if value not in (ONCE, ALWAYS):
+            return
+        if "MARK" not in os.environ:  # not on the cluster: only say which tests those are
+            raise (KeyError if value == ALWAYS else ValueError)("kills its host")
+        if value == ALWAYS or not os.path.exists({mark!r}):
+            if value == ONCE:
+                Path({mark!r}).touch()
+            os.kill(os.getppid(), signal.SIGKILL)
+            time.sleep(60)
+"""
+
+
+@pytest.fixture(scope="module")
+def killer(here):
+    """A program that kills its hosts on the cluster, whose workers have MARK."""
+    (here / "killer.py").write_text(KILLS_HOSTS.format(mark=str(here / "mark")))
+    return ("run", "killer.py", "-n", 20, "--seed", 27, "-q", "--no-reduce")
+
+
+def test_a_host_that_is_killed_costs_no_verdict_unless_its_test_does_it(
+    cluster, here, killer, swarmtest, rows
+):
+    done = swarmtest(*killer, "-j", 1, "--store", "killer-here.db", cwd=here)
+    assert done.returncode == 1, done.stderr
+    always, once = sorted(faults_of(here / "killer-here.db"), key=lambda fault: fault.signature)
+    assert (always.signature[:8], once.signature[:10]) == ("KeyError", "ValueError")
+    done = swarmtest(*killer, "--executor", cluster.executor, "--store", "killer.db", cwd=here)
+    assert done.returncode == 1, done.stderr
+    (fault,) = faults_of(here / "killer.db")
+    assert fault.signature == "the program killed the process that had started it"
+    assert (fault.count, fault.first_trial) == (always.count, always.first_trial)
+    with open_store(str(here / "killer.db")) as opened:
+        assert opened.campaign(1).killed == [once.first_trial]
+    assert [row["trial"] for row in rows(here / "killer.db")] == list(range(20))
+
+
 LEARNING = """
 from dataclasses import dataclass, field
 from swarmtest.strategies import Proposal
@@ -338,6 +386,52 @@ def test_a_scheduler_that_stays_away_is_one_line(tmp_path_factory, here, start, 
         processes.end()
     done = subprocess.CompletedProcess((), process.returncode, told, errors)
     refused(done, f"no connection to tcp://127.0.0.1:{processes.port} for ", "swarmtest resume")
+
+
+IN_TROUBLE = """
+import sys
+from swarmtest import Budget, Campaign
+from swarmtest.campaign import Limits
+from swarmtest.campaign.executors.dask import executor
+
+executor._LONGEST_WAIT = executor._LOADING = 0.5  # do not wait for long in a test
+
+def pause_once(progress, faults, paused=[]):
+    if progress.tests and not paused:
+        paused.append(progress.tests)
+        print("begun", flush=True)
+        sys.stdin.readline()
+
+address, tests, store = sys.argv[1:]
+Campaign(
+    "steady.py::Steady", "layered", Budget(tests=int(tests)), seed=11, store=store,
+    executor=address, limits=Limits(seconds=1), on_progress=pause_once,
+).run()
+"""
+
+
+@pytest.mark.parametrize("trouble", [Proxy.silence, Proxy.cut_at_results])
+def test_a_connection_that_is_silent_or_cut_is_replaced(trouble, cluster, here, plain, rows):
+    """Silent: as if a router had forgotten it, or a clock that was set back made Dask wait."""
+    store = f"{trouble.__name__}.db"
+    proxy = Proxy(cluster.port)
+    address = f"dask://127.0.0.1:{proxy.port}"
+    process = subprocess.Popen(
+        [sys.executable, "-c", IN_TROUBLE, address, str(TESTS), store],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=here,
+        text=True,
+    )
+    with process:
+        assert process.stdout
+        assert process.stdout.readline() == "begun\n"
+        trouble(proxy)
+        _, errors = process.communicate("go on\n", timeout=300)
+    proxy.close()
+    assert process.returncode == 0, errors
+    assert rows(here / store) == plain
 
 
 def test_the_scheduler_never_holds_more_than_a_few_batches(cluster, here, start, until):

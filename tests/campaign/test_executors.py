@@ -199,6 +199,50 @@ def test_what_arrives_lies_at_its_path_below_a_prefix(tmp_path):
     assert PathTranslator(unpacked.prefix).text(str(tool)) == str(home / "project" / "tool")
 
 
+@pytest.fixture
+def bundle(tmp_path):
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "shop.py").write_text("PRICE = 7\n")
+    (tmp_path / "worker").mkdir()
+    digest, pack = pack_files(files_below(str(tmp_path / "home")))
+    home = str(tmp_path / "home")
+    return {
+        "hash": digest, "pack": pack, "path": [home], "directory": home, "project": home,
+        "coverage": None,
+    }  # fmt: skip
+
+
+def unpacked_text(bundle, tmp_path):
+    unpacked = UnpackedBundle(bundle, str(tmp_path / "worker"))
+    assert stat.S_IMODE(os.stat(unpacked.prefix).st_mode) == 0o700
+    return unpacked.prefix, (Path(unpacked.directory) / "shop.py").read_text()
+
+
+def test_processes_of_a_worker_share_an_unpacked_bundle(bundle, tmp_path):
+    first, second = (unpacked_text(bundle, tmp_path) for _ in range(2))
+    assert first == second
+    assert len(list((tmp_path / "worker").iterdir())) == 1
+
+
+@pytest.mark.parametrize("attack", ["other content", "others may write", "a link", "a file"])
+def test_an_unpacked_bundle_that_others_could_have_written_is_not_loaded(attack, bundle, tmp_path):
+    prefix, _ = unpacked_text(bundle, tmp_path)
+    shop = Path(prefix + str(tmp_path / "home" / "shop.py"))
+    if attack == "other content":
+        shop.write_text("import os; os.abort()\n")
+    elif attack == "others may write":
+        os.chmod(prefix, 0o777)
+    else:
+        os.rename(prefix, tmp_path / "elsewhere")
+        if attack == "a link":
+            os.symlink(tmp_path / "elsewhere", prefix)
+        else:
+            Path(prefix).touch()
+    place, text = unpacked_text(bundle, tmp_path)
+    assert place != prefix
+    assert text == "PRICE = 7\n"
+
+
 def test_packages_that_the_subject_uses_go_by_their_versions(tmp_path, monkeypatch):
     (tmp_path / "uses_click.py").write_text(
         "import click, json\nfrom swarmtest import Machine, action\n"
@@ -273,20 +317,43 @@ def test_a_batch_that_ran_twice_counts_once_and_its_faults_only_with_a_row():
     assert definitions.received_from([]) == {}
 
 
+def start_host(directory, subject):
+    """A host as a Dask worker starts it, in a directory that has the subject's file."""
+    make = job_maker(SubjectReference(subject), subject, parse_strategy("coin"), 11, False)
+    interpreter = Interpreter(sys.path, (), str(directory))
+    setup = pickle.dumps(HostSetup(make, 10.0, 0))
+    return RemoteHost("ant/1-1", spawn(interpreter, setup, None), PathTranslator("?"))
+
+
 @pytest.fixture
 def remote_host(tmp_path, monkeypatch):
     monkeypatch.setenv("NAP", "20")
     (tmp_path / "steady.py").write_text(STEADY.read_text())
-    reference = SubjectReference("steady.py::Steady")
-    make = job_maker(reference, "steady.py::Steady", parse_strategy("coin"), 11, False)
-    interpreter = Interpreter(sys.path, (), str(tmp_path))
-    made = RemoteHost(
-        "ant/1-1",
-        spawn(interpreter, pickle.dumps(HostSetup(make, 10.0, 0)), None),
-        PathTranslator("?"),
-    )
+    made = start_host(tmp_path, "steady.py::Steady")
     yield made
     made.close()
+
+
+LOADED = """
+import sys
+from swarmtest import Machine, action
+
+class Loaded(Machine):
+    @action
+    def look(self):
+        assert "numpy" in sys.modules
+"""
+
+
+def test_what_children_need_for_many_trials_is_imported_once_before_the_first(tmp_path):
+    (tmp_path / "loaded.py").write_text(LOADED)
+    host = start_host(tmp_path, "loaded.py::Loaded")
+    try:
+        results = host.run(list(range(20)), None, 60.0, lambda: False)
+    finally:
+        host.close()
+    rows = [row for message in results.messages for row in BatchMessage.unpack(message).rows]
+    assert [row.fault for row in rows] == [None] * 20
 
 
 def test_a_slow_worker_gives_back_in_time_what_it_cannot_do(remote_host):

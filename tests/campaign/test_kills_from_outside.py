@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from swarmtest.store import open_store
 
-STEADY = Path(__file__).with_name("steady_under_kills.py")
+SUPPORT = Path(__file__).parents[1] / "support"
+UNDER_KILLS = SUPPORT / "steady_under_kills.py"
+COVERAGE = ("--coverage", "line", "--cover", "steady_under_kills")
+SUBJECTS = {
+    "machine": (f"{UNDER_KILLS}::Steady", "-n", 80, "--seed", 15, *COVERAGE),
+    "hypothesis": (f"{UNDER_KILLS}::Rules", "-n", 50, "--seed", 3),
+    "command": (SUPPORT / "under_kills.toml", "-n", 30, "--seed", 7),
+}
+"""With these seeds, the campaign is killed first, and the processes below it later."""
+KILLED = {"machine": [32, 36, 41, 67], "command": [1, 10, 11, 12]}
+"""The trials that are killed; which values Hypothesis draws may change with its version."""
 
 
 @pytest.fixture
 def run(swarmtest, tmp_path):
-    def run(name, **env):
+    """Run a campaign, and resume it as often as it is killed."""
+
+    def run(name, subject, **env):
         store = tmp_path / f"{name}.db"
-        done = swarmtest(
-            *("run", STEADY, "-n", 150, "-j", 2, "-s", "coin", "--seed", 3, "--store", store),
-            "--no-reduce",
-            cwd=tmp_path,
-            **env,
-        )
+        # One worker, so that the order of the kills is always the same.
+        tail = ("-j", 1, "--store", store, "--no-reduce")
+        done = swarmtest("run", *subject, "-s", "coin", *tail, cwd=tmp_path, **env)
+        while done.returncode == -9:
+            done = swarmtest("resume", 1, *tail, cwd=tmp_path, **env)
         return done, store
 
     return run
@@ -31,18 +43,93 @@ def faults_of(store):
         return [(f.id, f.first_trial, f.trial, f.size, f.test, f.count) for f in opened.faults(1)]
 
 
-def test_a_campaign_under_kills_equals_the_undisturbed_one(run, rows, tmp_path, swarmtest):
-    undisturbed, quiet = run("quiet")
+def noted_in(store):
+    with open_store(str(store)) as opened:
+        return opened.campaign(1).killed
+
+
+@pytest.mark.parametrize("kind", SUBJECTS)
+def test_a_campaign_under_kills_equals_the_undisturbed_one(kind, run, rows, tmp_path, swarmtest):
+    undisturbed, quiet = run("quiet", SUBJECTS[kind])
     marks = tmp_path / "marks"
     marks.mkdir()
-    disturbed, noisy = run("noisy", MARKS=str(marks))
-    killed = [int(mark.name) // 20 % 5 == 0 for mark in marks.iterdir()]
-    assert sum(killed) >= 2, "hosts"
-    assert len(killed) - sum(killed) >= 8, "children"
+    disturbed, noisy = run("noisy", SUBJECTS[kind], MARKS=str(marks))
+    kills = Counter(mark.name.partition("-")[0] for mark in marks.iterdir())
+    assert {"campaign", "host", "child"} <= kills.keys(), kills
+    assert ("command" in kills) == (kind == "command"), kills
     assert disturbed.returncode == undisturbed.returncode == 1, disturbed.stderr
     assert rows(noisy) == rows(quiet)
     assert faults_of(noisy) == faults_of(quiet)
-    assert "killed from outside once" in disturbed.stdout + disturbed.stderr
-    shown = swarmtest("show", "--store", noisy, cwd=tmp_path)
-    assert "killed from outside once, so they ran again" in shown.stdout
-    assert "killed" not in swarmtest("show", "--store", quiet, cwd=tmp_path).stdout
+    assert not noted_in(quiet)
+    noted = noted_in(noisy)
+    assert noted == KILLED.get(kind, noted)
+    assert 1 <= len(noted) <= kills.total() - kills["campaign"]
+    shown = swarmtest("show", "--store", noisy, cwd=tmp_path).stdout
+    assert "killed from outside once, so" in shown
+    assert f"{noted[-1]}: " in shown
+
+
+KILLED_FOUR_TIMES = """
+import os, signal
+from swarmtest import Machine, action, integers
+
+class Steady(Machine):
+    steps = 3
+
+    @action(value=integers(0, 10**9))
+    def work(self, value):
+        if value % 10 == 0:
+            with open("{mark}", "ab") as mark:
+                mark.write(b".")
+                mark.flush()
+                if mark.tell() <= 4:
+                    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_test_that_survives_its_last_run_was_killed_from_outside(swarmtest, rows, tmp_path):
+    """Four kills in a row, by chance; the fifth run, which would tell the steps, ends well."""
+    (tmp_path / "four.py").write_text(KILLED_FOUR_TIMES.format(mark=tmp_path / "mark"))
+    done = swarmtest(
+        *("run", "four.py", "-n", 20, "--seed", 3, "-j", 1, "--store", "x.db"), cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stdout
+    assert len((tmp_path / "mark").read_bytes()) > 5
+    assert [row["verdict"] for row in rows(tmp_path / "x.db")] == [0] * 20
+    assert len(noted_in(tmp_path / "x.db")) == 1
+
+
+DIES_WHILE_LOADING = """
+import os, signal
+from pathlib import Path
+from swarmtest import Machine, action
+
+MARKS = Path(os.environ["MARKS"])
+deaths = len(list(MARKS.iterdir()))
+if 1 <= deaths <= 4:
+    (MARKS / str(deaths)).touch()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+class Steady(Machine):
+    @action
+    def work(self):
+        if not list(MARKS.iterdir()):
+            (MARKS / "0").touch()
+            os.kill(os.getppid(), signal.SIGKILL)
+            signal.pause()
+"""
+
+
+def test_hosts_that_are_killed_while_they_load_cost_no_verdict(swarmtest, rows, tmp_path):
+    (tmp_path / "loads.py").write_text(DIES_WHILE_LOADING)
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    done = swarmtest(
+        *("run", "loads.py", "-n", 20, "-j", 1, "--store", "x.db"),
+        cwd=tmp_path,
+        MARKS=str(marks),
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(list(marks.iterdir())) == 5
+    assert [row["verdict"] for row in rows(tmp_path / "x.db")] == [0] * 20
+    assert noted_in(tmp_path / "x.db") == [0]

@@ -6,14 +6,15 @@ import sys
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from textwrap import dedent
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from installed_packages import install
 
 from swarmtest import Campaign, Configuration, Machine, Space, UserError, action, open_store
 from swarmtest.campaign import Executor
-from swarmtest.campaign.executors.executor import parse_executor
+from swarmtest.campaign.executors.executor import BatchShape, parse_executor
+from swarmtest.campaign.executors.worker import CampaignJob
 from swarmtest.focus.focus import Focus
 from swarmtest.focus.request import FocusRequest
 
@@ -290,3 +291,43 @@ def test_a_file_may_name_the_executor_by_the_old_key(tmp_path):
     file.write_text('engine = "slurm"\njobs = 4\n')
     assert parse_executor(str(file)).kind == "slurm"
     assert parse_executor(str(file)).options == {"jobs": 4}
+
+
+class Lamp(Machine):
+    @action
+    def press(self) -> None:
+        pass
+
+
+class Distant(Executor):
+    """Runs batches here, and says that a worker runs a thousand tests a second."""
+
+    shape = BatchShape(seconds=0.5, shortest_seconds=0.1)
+    sizes: ClassVar[list[int]] = []
+
+    def __init__(self, job: CampaignJob) -> None:
+        super().__init__(job)
+        self.waiting: list[Any] = []
+
+    def submit(self, trials: list[int], proposals: list[Any] | None) -> None:
+        self.sizes.append(len(trials))
+        self.waiting += self.run_trials(trials, proposals)
+        self.rate = 1000.0
+
+    def collect(self, timeout: float) -> list[Any]:
+        messages, self.waiting = self.waiting, []
+        return messages
+
+    @property
+    def busy(self) -> bool:
+        return bool(self.waiting)
+
+
+def test_near_the_end_batches_shrink_to_no_less_than_is_worth_handing_over() -> None:
+    Distant.sizes.clear()
+    outcome = Campaign(Lamp, "coin", 2000, store=":memory:", executor=Distant).run()
+    assert outcome.progress.tests == sum(Distant.sizes) == 2000
+    end = Distant.sizes[Distant.sizes.index(max(Distant.sizes)) :]
+    assert end == sorted(end, reverse=True)
+    assert min(end[:-1]) == 100  # a tenth of a second
+    assert len(end) > 3

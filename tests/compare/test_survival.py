@@ -102,10 +102,33 @@ def test_the_log_rank_test_of_large_groups_is_that_of_statsmodels(seed):
     from statsmodels.duration.survfunc import survdiff
 
     random = np.random.default_rng(seed)
+    a = random_waits(random, size=90, longest=12)
+    b = random_waits(random, size=120, longest=16)
+    expected = survdiff(*arrays([*a, *b]), np.repeat([0, 1], [90, 120]))[1]
+    assert log_rank(a, b) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_log_rank_test_of_middling_groups_is_a_permutation_test(seed):
+    """Drawn splits stand for all: another 4,000 of them give the same share, within five sigma."""
+    random = np.random.default_rng(seed)
     a = random_waits(random, size=15, longest=12)
     b = random_waits(random, size=20, longest=16)
-    expected = survdiff(*arrays([*a, *b]), np.repeat([0, 1], [15, 20]))[1]
-    assert log_rank(a, b) == pytest.approx(expected)
+    pooled = [*a, *b]
+    scores = np.array(
+        [
+            wait.found
+            - sum(
+                sum(w.time == t and w.found for w in pooled) / sum(w.time >= t for w in pooled)
+                for t in {w.time for w in pooled if w.found and w.time <= wait.time}
+            )
+            for wait in pooled
+        ]
+    )
+    sums = [abs(random.permutation(scores)[:15].sum()) for _ in range(4000)]
+    expected = np.mean(np.array(sums) >= abs(scores[:15].sum()) - 1e-9)
+    error = np.sqrt(expected * (1 - expected) * (1 / 4000 + 1 / 20_000))
+    assert abs(log_rank(a, b) - expected) <= 5 * error + 1e-3
 
 
 @given(st.lists(one_wait, min_size=2, max_size=4), st.lists(one_wait, min_size=2, max_size=4))
@@ -140,11 +163,12 @@ def test_groups_that_never_found_it_do_not_differ():
     assert log_rank([CensoredTime(5, False)] * 3, [CensoredTime(6, False)] * 3) == 1
 
 
-def test_the_log_rank_test_raises_false_alarms_as_often_as_it_says():
+@pytest.mark.parametrize("runs", [6, 15])
+def test_the_log_rank_test_raises_false_alarms_as_often_as_it_says(runs):
     random = np.random.default_rng(5)
 
     def group():
-        times = random.exponential(10, 6)
+        times = random.exponential(10, runs)
         return [CensoredTime(min(t, 12.0), t < 12) for t in times]
 
     alarms = sum(log_rank(group(), group()) <= 0.05 for _ in range(400))

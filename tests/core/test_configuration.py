@@ -1,5 +1,6 @@
 """A configuration: one value per dimension, for good."""
 
+import itertools
 import json
 import pickle
 
@@ -181,3 +182,17 @@ def test_its_views_agree(configuration):
         (w > 0) == (n in configuration) for n, w in zip(names, configuration.weights, strict=True)
     )
     assert configuration.fractional == any(0 < w < 1 for w in configuration.weights)
+
+
+@pytest.mark.parametrize("count", [3, 64, 65, 300])
+def test_its_running_weights_are_the_sums_of_those_that_are_included(count):
+    space = Space([f"f{i}" for i in range(count)])
+    weights = {f"f{i}": (i * 7 % 11) / 10.5 for i in range(count)}
+    for values in (weights, {name: float(weight > 0.5) for name, weight in weights.items()}):
+        configuration = space.configuration(values)
+        included = [weight for weight in configuration.weights if weight]
+        assert configuration.running_weights() == list(itertools.accumulate(included))
+
+
+def test_a_space_without_features_has_no_weights():
+    assert Space([Flag("fast")]).configuration().weights == ()

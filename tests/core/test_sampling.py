@@ -18,7 +18,8 @@ from swarmtest import (
     mandatory,
     requires,
 )
-from swarmtest.core.sampling import settled, toss_many
+from swarmtest.core.batches import toss_many
+from swarmtest.core.sampling import settled
 from swarmtest.strategies import Stream, rates_for, toss, weigh
 
 examples = settings(derandomize=True, deadline=None, max_examples=60)
@@ -154,13 +155,17 @@ def test_tossing_many_tosses_empty_configurations_again_in_the_same_way(rates):
     "space",
     [
         Space([Feature("a", mandatory=True), "b"]),
-        Space(["a", Flag("f")]),
+        Space(["a", Flag("f"), Integer("size", 0, 40, step=10)]),
+        Space([Feature("a", excludes=["b"]), "b", "c", Flag("f")]),
         Space(map(str, range(64))),
+        Space(map(str, range(200))),
     ],
-    ids=["constraints", "settings", "64 features"],
+    ids=["requirements", "settings", "both, and an exclusion", "64 features", "200 features"],
 )
-def test_tossing_many_says_so_when_it_cannot(space):
-    assert toss_many(space, (0.5,) * len(space.features), [0, 1], 0) is None
+def test_tossing_many_keeps_constraints_settings_and_many_features(space):
+    rates = (0.3,) * len(space.features)
+    many = toss_many(space, rates, range(700), 4)
+    assert many == [toss(space, rates, Stream(4, trial)) for trial in range(700)]
 
 
 def test_settings_are_uniform_over_their_values():

@@ -14,7 +14,14 @@ from hypothesis import strategies as st
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Source, pack_hits
 from swarmtest.growth.growth import ForecastCheck, Growth, KindGrowth, measure_growth
-from swarmtest.growth.richness import Forecast, Incidence, new_within, rarer_than, unseen
+from swarmtest.growth.richness import (
+    Forecast,
+    Incidence,
+    least_unseen,
+    new_within,
+    rarer_than,
+    unseen,
+)
 from swarmtest.growth.verdict import verdict
 from swarmtest.store import open_store
 from swarmtest.store.interface import Store
@@ -129,6 +136,19 @@ def test_chaos_interval_holds_the_truth_as_often_as_we_say(truth: str, share: fl
     """Shares that 10,000 campaigns with other seeds had: few unseen targets are its weakness."""
     right = [unseen(seen).low <= left <= unseen(seen).high for seen, _, left in forests(truth)]
     assert abs(np.mean(right) - share) <= 3 * math.sqrt(share * (1 - share) / FORESTS)
+
+
+@pytest.mark.parametrize("truth", TRUTHS)
+def test_what_is_unseen_at_least_is_no_more_than_the_truth(truth: str) -> None:
+    """The point estimate is above the truth in up to 60% of these campaigns."""
+    right = [least_unseen(seen, unseen(seen)) <= left for seen, _, left in forests(truth)]
+    assert np.mean(right) >= 0.95 - MARGIN
+
+
+def test_where_much_is_unseen_the_bound_says_so() -> None:
+    found = forests("a thousand alike")
+    bounds = [least_unseen(seen, unseen(seen)) for seen, _, _ in found]
+    assert np.mean(bounds) > 0.7 * np.mean([left for *_, left in found])
 
 
 def test_chao2_is_a_lower_bound_where_targets_differ() -> None:

@@ -165,6 +165,21 @@ def test_a_machine_of_which_no_test_was_valid_does_not_pass(pytester, write):
     result.stdout.fnmatch_lines(["none of * tests was valid: the generator is not there"])
 
 
+def test_a_machine_of_which_no_action_ran_does_not_pass(pytester, write):
+    write(
+        test_it="""
+        from swarmtest import Machine, action
+
+        class IdleMachine(Machine):
+            @action(when=lambda self: False)
+            def go(self): pass
+        """
+    )
+    result = pytester.runpytest("--swarm-tests", "5")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["no action ran in 5 tests, so nothing was tested: *"])
+
+
 def test_a_machine_that_is_written_wrongly_fails_with_one_line(pytester, write):
     write(test_it=FAULTY.replace("value=integers(0, 9)", "valeu=integers(0, 9)"))
     result = pytester.runpytest()

@@ -150,3 +150,17 @@ def test_check_reads_grammars_too(place, swarmtest):
     ran = swarmtest("run", "good.lark", cwd=place)
     assert ran.returncode == 2
     assert "[generate] grammar" in ran.stderr
+
+
+def test_what_a_program_prints_is_not_mixed_with_the_result(tmp_path, swarmtest):
+    (tmp_path / "door.py").write_text(
+        MACHINE.replace(
+            "def knock(self):\n        pass", "def knock(self):\n        print('knock')"
+        )
+    )
+    steps = [["knock", []], ["push", []], ["lock", []]]
+    test = {"format": "swarmtest machine test 1", "subject": "door.py::Door", "steps": steps}
+    (tmp_path / "test.json").write_text(json.dumps(test))
+    done = swarmtest("reduce", "test.json", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)

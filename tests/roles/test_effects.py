@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -61,6 +62,75 @@ def test_intervals_know_that_tests_of_a_fixed_swarm_share_their_configurations()
         if (effect := effects_of(["coin:n=20"], 300 + seed, 1000)[5].with_it)
     ]
     assert np.mean(held) > 0.95 - SIGMAS * math.sqrt(0.95 * 0.05 / seeds)
+
+
+def only_small(weights):
+    """The rest matters: few features, and f1 hinders."""
+    sizes = (weights > 0).sum(axis=1)
+    return 0.7 * (sizes > 0) * (sizes <= 3) * np.where(weights[:, 1] > 0, 0.3, 1.0)
+
+
+def with_size(weights):
+    return 0.5 * (weights > 0).mean(axis=1) ** 2
+
+
+POPULATIONS = [
+    (("coin",), 150),
+    (("layered",), 150),
+    (("sized",), 150),
+    (("coin:p=random",), 150),
+    (("coin", "activation"), 150),
+    (("coin:n=20",), 400),
+    (("covering:t=3",), 400),
+]
+
+
+@functools.cache
+def true_rates(strategies, truth, feature, alone):
+    """The stated population, from many tests with luck of their own and the truth itself."""
+    study = study_of(strategies, [], 8000, 777, space_of(8))
+    weights, chance = study.evidence.weights(slice(None)), study.chances.values[:, feature]
+    others = np.delete(weights, feature, axis=1).any(axis=1)
+    # A draw without any other feature is seen only where this one is in, a share `chance` of them.
+    open_toss = np.where(others, chance * (1 - chance), (1 - chance) if alone else 0.0)
+    rates = []
+    for weight in (1.0, 0.0):
+        weights[:, feature] = weight
+        rates.append(np.nansum(truth(weights) * open_toss) / np.nansum(open_toss))
+    return rates
+
+
+@pytest.mark.parametrize(("strategies", "tests"), POPULATIONS)
+def test_intervals_hold_the_rates_of_the_stated_population(strategies, tests):
+    """A feature that matters, and one that does not; with it, and without it."""
+    truths, seeds, features = (needs_first, only_small, with_size), 25, (1, 5)
+    fixed = {"coin:n=20", "covering:t=3"} & {*strategies}  # members and rows are coin tosses too
+    held = np.zeros((len(truths), len(features), 2))
+    for seed in range(seeds):
+        study = study_of(strategies, truths, tests, 50 + seed, space_of(8))
+        for at, truth in enumerate(truths):
+            effects = study.effects(study.find(f"event:{at}"))
+            for place, feature in enumerate(features):
+                effect = effects[feature]
+                drawn = ("coin",) if fixed else strategies
+                expected = true_rates(drawn, truth, feature, effect.alone)
+                rates = effect.with_it, effect.without_it
+                for side, (rate, true) in enumerate(zip(rates, expected, strict=True)):
+                    held[at, place, side] += bool(rate and rate.low <= true <= rate.high)
+    assert (held / seeds).min() > 0.95 - SIGMAS * math.sqrt(0.95 * 0.05 / seeds)
+    # All together are twelve times as many; they are not independent, so the margin counts seeds.
+    assert held.mean() / seeds > 0.95 - 2 * math.sqrt(0.95 * 0.05 / seeds)
+
+
+def test_intervals_of_independent_tests_are_no_wider_than_they_have_to_be():
+    effect = effects_of(["coin"], 3, 2000)[0].with_it
+    tests = 1000
+    width = 2 * 1.96 * math.sqrt(effect.value * (1 - effect.value) / tests)
+    assert effect.high - effect.low < 1.15 * width
+
+
+def test_weights_decide_in_activation_so_there_is_no_rate_without_a_feature():
+    assert all(e.with_it is None is e.without_it for e in effects_of(["activation"], 1))
 
 
 def test_a_feature_that_is_always_in_has_no_fractions():

@@ -121,6 +121,66 @@ def test_most_true_triggers_and_suppressors_survive_the_correction(strategies):
     assert simulated(strategies).found.mean() > 0.6
 
 
+@pytest.mark.parametrize(
+    ("strategy", "count", "power"),
+    [("covering:t=3", 6, 0.3), ("covering:t=3", 8, 0.8), ("complete", 8, 0.8)],
+)
+def test_pooled_campaigns_of_a_design_list_no_more_false_roles_than_promised(
+    strategy, count, power
+):
+    """Ten campaigns of seeds 1 to 10, and so on: a design that ignores its seed fails here.
+
+    Features that a fixed array happens to give to the rows that hit are in all ten campaigns, and
+    about half of what was listed was false.
+    """
+    truths = [two_triggers, hindered] * 4
+    space, studies = space_of(count), []
+    for first in range(1, 61, 10):
+        store = open_store(":memory:")
+        seeds = range(first, first + 10)
+        studies.append(Study(store, [record(store, space, strategy, 60, s, truths) for s in seeds]))
+    true = [{0: TRIGGER, 1: TRIGGER}, {0: TRIGGER, 1: SUPPRESSOR}] * 4
+    rates = measured(studies, range(2, count), true)
+    assert rates.excess() < SIGMAS
+    assert rates.excess_listed() < SIGMAS
+    assert rates.found.mean() > power
+
+
+@pytest.mark.parametrize("space", [space_of(6), EXCLUDES], ids=["free", "constrained"])
+def test_where_nothing_matters_pooled_covering_arrays_list_nothing_beyond_chance(space):
+    truths = [at_rate(0.3)] * 8
+    studies = []
+    for first in range(1, 41, 10):
+        store = open_store(":memory:")
+        seeds = range(first, first + 10)
+        ids = [record(store, space, "covering:t=3", 60, seed, truths) for seed in seeds]
+        studies.append(Study(store, ids))
+    rates = measured(studies, range(len(space.features)))
+    assert rates.excess() < SIGMAS
+    assert rates.excess_listed() < SIGMAS
+
+
+class SameForAllSeeds:
+    """A user's strategy that ignores the seed."""
+
+    def ask(self, space, trial, rng):
+        from swarmtest.core.sampling import toss
+        from swarmtest.core.seeds import Stream
+
+        return toss(space, [0.5] * len(space.features), Stream(7, trial))
+
+
+def test_campaigns_that_repeat_the_same_configurations_whatever_their_seeds_count_as_one():
+    store = open_store(":memory:")
+    seeds = range(4)
+    ids = [record(store, space_of(6), SameForAllSeeds(), 60, seed, [needs_first]) for seed in seeds]
+    study = Study(store, ids)
+    assert study.chances.same_seed == 4
+    assert any("4 hits count as one" in note for note in study.notes)
+    fresh = [record(store, space_of(6), "coin", 60, seed, [needs_first]) for seed in seeds]
+    assert Study(store, fresh).chances.same_seed == 1
+
+
 @pytest.mark.parametrize(("strategy", "space"), CONSTRAINED)
 def test_constraints_make_no_roles(strategy, space):
     rates = simulated((strategy,), space)

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
+import numpy as np
 import pytest
+from simulated_campaigns import propose, record, space_of, weights_of
 
 from swarmtest import Campaign, Machine, Space, UserError, action, open_store
+from swarmtest.core.targets import Target
 from swarmtest.roles.study import Study
-from swarmtest.roles.triage import avoiding, common_features, triage
+from swarmtest.roles.triage import (
+    FaultRelation,
+    Triage,
+    avoiding,
+    common_features,
+    triage,
+    two_causes_against_one,
+)
 
 
 class FileSystem(Machine):
@@ -168,6 +180,58 @@ def test_two_signatures_that_no_feature_tells_apart_may_be_one_bug():
         "KeyError",
     }
     assert "perhaps one bug" in relation.sentence()
+
+
+def sentences_about_two_faults(hits, second, seeds=20):
+    """Two simulated faults: the first needs f0 and f1, the second what `second` says.
+
+    Each shows in about so many tests, of twenty times as many.
+    """
+    space, tests = space_of(10), 20 * hits
+    said = []
+    for seed in range(seeds):
+        enabled = weights_of(propose("coin", space, tests, seed), space) > 0
+        rng = np.random.default_rng(seed + 1)
+        shows = [
+            cause & (rng.random(tests) < hits / cause.sum())
+            for cause in (enabled[:, 0] & enabled[:, 1], second(enabled))
+        ]
+        faults = ["aa" if a else "bb" if b else None for a, b in zip(*shows, strict=True)]
+        store = open_store(":memory:")
+        study = Study(store, [record(store, space, "coin", tests, seed, fault=faults)])
+        odds = two_causes_against_one(*(study.roles(fault) for fault in study.faults))
+        said.append((odds, " ".join(triage(study).sentences())))
+    return said
+
+
+@pytest.mark.parametrize("hits", [10, 20])
+@pytest.mark.parametrize("other", [(2, 3), (0, 2)], ids=["other triggers", "one trigger shared"])
+def test_two_faults_with_different_triggers_are_not_said_to_be_one_bug(hits, other):
+    """The error that is allowed is one in twenty, and there are twenty runs."""
+    said = sentences_about_two_faults(hits, lambda e: e[:, other[0]] & e[:, other[1]])
+    wrong = sum("perhaps one bug" in text for _, text in said)
+    assert wrong <= 1
+    assert sum(odds < 1 / 3 for odds, _ in said) <= 1
+    assert sum(odds > 3 for odds, _ in said) >= len(said) // 2
+    assert hits == 10 or all(odds > 3 for odds, _ in said)
+
+
+def test_one_bug_with_two_signatures_is_recognised_with_enough_hits_and_before_that_left_open():
+    few, many = (sentences_about_two_faults(n, lambda e: e[:, 0] & e[:, 1]) for n in (10, 60))
+    assert sum("perhaps one bug" in text for _, text in many) >= 0.8 * len(many)
+    assert sum("too few hits to tell" in text for _, text in few) >= 1
+    # Silence about a pair means that it was taken for two bugs.
+    assert sum(odds >= 3 for odds, _ in few + many) <= 2
+
+
+def test_many_pairs_with_too_few_hits_are_one_sentence():
+    faults = [Target("fault", name) for name in ("a", "b", "c", "d")]
+    pairs = [FaultRelation(x, y, uncertain=True) for x, y in combinations(faults, 2)]
+    (sentence,) = Triage((), tuple(pairs)).sentences()
+    assert sentence == (
+        "too few hits to tell which of these are one bug: "
+        "a and b, a and c, a and d, and 3 more pairs"
+    )
 
 
 def test_a_fault_that_needs_more_than_another_may_be_the_same_seen_through_more():

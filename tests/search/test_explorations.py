@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 import random
 
 import pytest
@@ -226,6 +227,38 @@ def test_values_trigger_and_suppress_faults():
         "irrelevant",
         "insufficient data",
     }
+
+
+def roles_after_climbing(seed, chance, points):
+    """Climb a hill that has nothing to do with the target, which shows with some chance."""
+    luck = random.Random(seed)
+
+    def test(a, b, c):
+        height = -abs(a - 2) - abs(b - 5) - abs(c - 4)
+        return {"height": height, "hits": ["lucky"] * (luck.random() < chance(a))}
+
+    a, b, c = (Integer(name, 0, 7) for name in "abc")
+    space = SearchSpace([a, b, c, Test("test", ["t"])], {"t": test})
+    with open_store(":memory:") as store:
+        Search(space, "climb", store=store, fitness="height", points=points, seed=seed).run()
+        roles = value_roles(Exploration.load(store, 1), ["event:lucky"])
+    return [role for role in roles if role.role in ("trigger", "suppressor")]
+
+
+def test_hill_climbing_finds_no_roles_in_noise():
+    """Values near the top are visited most. One search in twenty may list something; five sigma."""
+    searches = 30
+    wrong = sum(bool(roles_after_climbing(seed, lambda a: 0.3, 150)) for seed in range(searches))
+    assert wrong / searches < 0.05 + 5 * math.sqrt(0.05 * 0.95 / searches)
+
+
+def test_hill_climbing_finds_the_values_that_matter_and_no_others():
+    found = [roles_after_climbing(seed, lambda a: 0.9 if a < 2 else 0.1, 250) for seed in range(12)]
+    listed = [(role.dimension, role.value, role.role) for roles in found for role in roles]
+    right = [one for one in listed if one in {("a", 0, "trigger"), ("a", 1, "trigger")}]
+    others = [one for one in listed if one[0] != "a"]
+    assert len(right) > 12
+    assert len(others) <= 0.05 * len(listed) + 5 * math.sqrt(0.05 * 0.95 * len(listed))
 
 
 def test_what_is_forbidden_makes_no_value_a_trigger():

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sqlite3
 import xml.etree.ElementTree as ET
 from typing import Any
 
 import pytest
+
+from swarmtest.store import open_store
 
 HARNESS = """
 import random
@@ -152,3 +156,28 @@ def test_a_mistake_is_one_line(place, swarmtest, words, message):
     assert done.returncode == 2
     assert message in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("end", ["os._exit(0)", "os.abort()", "os.kill(os.getppid(), 9)"])
+def test_a_test_that_ends_its_process_fails_and_does_not_end_the_search(end, tmp_path, swarmtest):
+    (tmp_path / "shop.py").write_text(f"import os\ndef sell(n):\n    if n == 2: {end}\n")
+    (tmp_path / "space.toml").write_text(
+        "[dimensions]\nn = { kind = 'integer', low = 1, high = 4 }\n"
+        "test = { kind = 'test', values = ['sell'] }\n[tests.sell]\nrun = 'shop.py::sell'\n"
+    )
+    done = swarmtest("search", "run", "space.toml", cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert "4 points, 4 runs, 0 targets, 1 fault" in done.stdout
+
+
+def test_points_that_are_not_in_the_space_are_damage(place, tmp_path, swarmtest, refused):
+    store = shutil.copy(place / ".swarmtest" / "swarmtest.db", tmp_path / "s.db")
+    with open_store(str(store)) as opened:
+        record = opened.campaign(1)
+        text = json.dumps(record.space).replace('"yield"', '"other"')
+    with sqlite3.connect(store) as connection:
+        connection.execute("UPDATE campaigns SET space = ?", (text,))
+    connection.close()
+    for words in ("correlate", "roles", "plot -o picture.svg"):
+        done = swarmtest("search", *words.split(), "1", "--store", store, cwd=place)
+        refused(done, "is damaged: campaign 1, trial", "its configuration cannot be decoded")

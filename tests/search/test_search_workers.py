@@ -75,6 +75,7 @@ def test_a_test_that_ends_its_process_has_failed_and_the_search_goes_on():
 
 def test_what_was_under_way_at_ctrl_c_is_run_when_the_search_goes_on(tmp_path: Path):
     begun = tmp_path / "begun"
+    search = os.getpid()
 
     def slow_at_first(x, seed):
         if not begun.exists():
@@ -82,7 +83,7 @@ def test_what_was_under_way_at_ctrl_c_is_run_when_the_search_goes_on(tmp_path: P
             time.sleep(30)  # the first visit is still under way when the search is stopped
         if not (tmp_path / "stopped").exists() and len(list(tmp_path.glob("done*"))) == 3:
             (tmp_path / "stopped").touch()
-            os.kill(os.getppid(), signal.SIGINT)
+            os.kill(search, signal.SIGINT)
             time.sleep(30)
         (tmp_path / f"done {x}").touch()
         return hill(x, seed)

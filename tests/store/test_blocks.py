@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from swarmtest.core.configuration import Configuration
@@ -274,6 +274,8 @@ def test_more_targets_than_sixteen_bits_are_inverted_too() -> None:
 
 
 @settings(max_examples=100, deadline=None)
+@example(records=[TrialRecord(0, b"", used=b"\4" + bytes(9))], features=0)
+@example(records=[TrialRecord(0, b"", used=b"\4" + bytes(8))], features=2)
 @given(
     records=st.lists(any_record, min_size=1, max_size=9, unique_by=lambda each: each.trial),
     features=st.integers(0, 12),

@@ -1,10 +1,14 @@
 """A covering array over the features of a space: what is asked for in one cycle, by brute force."""
 
+import math
+import random
 from itertools import combinations, product
+from typing import Any
 
 import pytest
 
 from swarmtest import Feature, Flag, Space, UserError, at_least_one_of, excludes, requires
+from swarmtest.compare.detection import CensoredTime, log_rank
 from swarmtest.strategies import Covering, Stream, parse_strategy
 
 
@@ -91,6 +95,51 @@ def test_the_rows_take_turns():
     cycle = len(one_cycle(strategy, space))
     origins = [strategy.ask(space, t, Stream(0, t)).origin for t in range(2 * cycle)]
     assert origins == [f"row {number}" for number in range(cycle)] * 2
+
+
+@pytest.mark.parametrize("text", ["covering:t=2", "covering:t=3", "complete"])
+def test_how_soon_a_combination_comes_does_not_depend_on_the_names_of_its_features(text):
+    """Two groups of eight seeds look for two combinations, as `compare` does with renamed features.
+
+    With a design that ignores its seed, nearly all of these comparisons find a difference.
+    """
+    space, pick = plain(7), random.Random(5)
+    strategy: Any = parse_strategy(text)
+    asked = {
+        seed: [strategy.ask(space, t, Stream(seed, t)).configuration.bits for t in range(127)]
+        for seed in range(16)
+    }
+
+    def waits(seeds):
+        on, also, off = (1 << i for i in pick.sample(range(7), 3))
+        times = [
+            next((t for t, b in enumerate(asked[s]) if b & on and b & also and not b & off), None)
+            for s in seeds
+        ]
+        return [CensoredTime(127 if t is None else t, t is not None) for t in times]
+
+    comparisons = 200
+    different = sum(
+        log_rank(waits(seeds[:8]), waits(seeds[8:])) <= 0.05
+        for seeds in (pick.sample(range(16), 16) for _ in range(comparisons))
+    )
+    assert different / comparisons < 0.05 + 5 * math.sqrt(0.05 * 0.95 / comparisons)
+
+
+@pytest.mark.parametrize("space", [plain(7), TREE, MUST])
+@pytest.mark.parametrize("seed", [1, 2, 12345678901])
+def test_every_seed_has_an_array_of_its_own_that_covers(space, seed):
+    strategy = Covering(3)
+    strategy.ask(space, 0, Stream(seed))
+    cycle = [strategy.ask(space, t, Stream(seed, t)) for t in range(len(strategy.rows))]
+    asked = [proposal.configuration.bits for proposal in cycle]
+    count = len(space.features)
+    assert patterns(asked, count, 3) == patterns(possible(space), count, 3)
+    assert not any(space.violated(bits) for bits in asked)
+    other = [strategy.ask(space, t, Stream(seed + 1, t)).configuration.bits for t in range(40)]
+    assert asked != other[: len(asked)]
+    again = [strategy.ask(space, t, Stream(seed, t)).configuration.bits for t in range(len(asked))]
+    assert again == asked
 
 
 def test_it_prepares_itself_when_nobody_did():

@@ -3,10 +3,12 @@
 import math
 from collections import Counter
 
+import numpy as np
 import pytest
 
-from swarmtest import Feature, Space, at_least_one_of
+from swarmtest import Feature, Flag, Integer, Space, at_least_one_of, requires
 from swarmtest.strategies import Layered, Stream
+from swarmtest.strategies._layered_batches import settle
 from swarmtest.strategies.layered import FAMILIES, FLOOR, settled
 
 TRIALS = 4000
@@ -142,3 +144,51 @@ def test_every_allowed_set_of_features_comes_up():
 
 def test_a_weight_below_the_floor_is_a_feature_left_out():
     assert settled(["a", "b", "c"], {"a": 64.0, "b": 2.0, "c": 1.9}) == [1.0, FLOOR, 0.0]
+
+
+BATCHES = {
+    "one feature": Space(["a"]),
+    "six": SIX,
+    "seventy": Space([f"f{i}" for i in range(70)]),
+    "groups": Space([Feature(f"f{i}", group=f"g{i % 3}") for i in range(9)]),
+    "settings": Space(["a", "b", Flag("fast"), Integer("size", 0, 9)]),
+    "constraints": FILES,
+    "requirements": Space(["a", "b", "c", "d"], [at_least_one_of("a", "b"), requires("c", "d")]),
+}
+
+
+@pytest.mark.parametrize("renormalise", [True, False])
+@pytest.mark.parametrize("space", BATCHES.values(), ids=BATCHES)
+def test_a_batch_is_what_its_trials_are_one_by_one(space, renormalise):
+    strategy = Layered(renormalise)
+    trials = range(5, 1205)
+    many = strategy.ask_many(space, trials, 3)
+    assert many == [strategy.ask(space, trial, Stream(3, trial)) for trial in trials]
+
+
+def test_a_batch_of_wide_configurations_is_what_its_trials_are_one_by_one():
+    space = Space([f"f{i}" for i in range(300)])
+    many = Layered().ask_many(space, range(150), 8)
+    assert many is not None
+    assert {proposal.origin for proposal in many} == {family for family, _, _ in FAMILIES}
+    assert many == [Layered().ask(space, trial, Stream(8, trial)) for trial in range(150)]
+
+
+def test_a_few_trials_are_not_worth_a_batch():
+    assert Layered().ask_many(SIX, range(8), 0) is None
+
+
+@pytest.mark.parametrize(
+    ("weights", "is_doubtful"),
+    [
+        ([1.0, 0.4], False),
+        ([1.0, FLOOR * (1 + 1e-12)], True),  # in or out, by the last bit
+        ([1.0, 1000.5 / 65535], False),  # far below the floor
+        ([1.0, 30000.5 / 65535], True),  # between two steps
+    ],
+)
+def test_a_trial_that_the_last_bit_of_a_logarithm_decides_is_left_to_ask(weights, is_doubtful):
+    drawn = np.array([weights]), np.zeros(1, bool)
+    _, doubtful = settle(drawn)
+    assert doubtful is not None
+    assert doubtful.tolist() == [is_doubtful]

@@ -110,6 +110,78 @@ def test_the_logged_odds_are_those_of_a_feature_given_the_others(name, count):
         assert abs(total) <= 5 * math.sqrt(variance[group]) + 1, group
 
 
+RATED = Space([Feature("push", rate=0.9), Feature("pop", rate=0.1), *"abcd"])
+ALL_RATED = Space([Feature("push", rate=0.9), Feature("pop", rate=0.1), Feature("top", rate=0.3)])
+FOLLOW_RATES = [
+    "coin",
+    "coin:p=random",
+    "activation",
+    "layered",
+    "layered:renormalise=no",
+    "mixture:coin=0.5,layered=0.5",
+]
+
+
+# With a random p, all others are often left out, and that no test is empty changes the rates.
+@pytest.mark.parametrize("text", [text for text in FOLLOW_RATES if "random" not in text])
+def test_a_feature_with_a_rate_is_in_as_often_as_that(text):
+    trials = 3000
+    proposals = asked(parse_strategy(text), RATED, trials)
+    for name, rate in (("push", 0.9), ("pop", 0.1)):
+        found = sum(name in q.configuration for q in proposals) / trials
+        assert abs(found - rate) < five_sigma(rate, trials)
+
+
+@pytest.mark.parametrize("text", FOLLOW_RATES)
+def test_where_all_features_have_rates_no_test_is_empty(text):
+    trials = 3000
+    proposals = asked(parse_strategy(text), ALL_RATED, trials)
+    some = 1 - 0.1 * 0.9 * 0.7
+    for name, rate in (("push", 0.9), ("pop", 0.1), ("top", 0.3)):
+        found = sum(name in q.configuration for q in proposals) / trials
+        assert abs(found - rate / some) < five_sigma(rate / some, trials)
+
+
+@pytest.mark.parametrize("text", ["coin", "coin:p=random", "activation", "layered"])
+@pytest.mark.parametrize("space", [RATED, ALL_RATED], ids=["some", "all"])
+def test_with_rates_the_logged_odds_are_those_of_a_feature_given_the_others(text, space):
+    count = len(space.features)
+    surplus: defaultdict[Any, float] = defaultdict(float)
+    variance: defaultdict[Any, float] = defaultdict(float)
+    for proposal in asked(parse_strategy(text), space, 6000):
+        bits, odds = proposal.configuration.bits, proposal.propensities
+        for i in range(count) if odds else ():
+            q, others = odds[i % len(odds)], bits & ~(1 << i)
+            if others:
+                group = (i, others, proposal.origin if text == "layered" else "")
+                surplus[group] += (bits >> i & 1) - q
+                variance[group] += q * (1 - q)
+    assert surplus
+    for group, total in surplus.items():
+        assert abs(total) <= 5 * math.sqrt(variance[group]) + 1, group
+
+
+def test_a_weight_does_not_depend_on_the_toss_of_its_feature():
+    weights = [q.configuration["pop"] for q in asked(Activation(), RATED, 6000)]
+    inside = [weight for weight in weights if weight]
+    assert abs(np.mean(inside) - 0.5) < 5 * math.sqrt(1 / 12 / len(inside))
+
+
+@pytest.mark.parametrize("text", ["layered", "activation"])
+def test_rates_and_constraints_go_together(text):
+    space = Space([Feature("open"), Feature("read", rate=0.8, requires=["open"]), "stat", "seek"])
+    for proposal in asked(parse_strategy(text), space, 200):
+        assert not space.violated(proposal.configuration.bits)
+        assert proposal.propensities == ()
+
+
+@pytest.mark.parametrize("text", ["sized", "complete", "covering", "mixture:coin=0.5,sized=0.5"])
+def test_a_strategy_that_cannot_follow_a_rate_refuses_it_in_one_line(text):
+    with pytest.raises(UserError, match=r"cannot follow the rate of feature 'push': use coin") as e:
+        asked(parse_strategy(text), RATED, 10)
+    assert "\n" not in str(e.value)
+
+
 @pytest.mark.parametrize("strategy", [Sized(1, 1), Sized()])
 def test_sized_keeps_constraints(strategy):
     for proposal in asked(strategy, FILES, 300):
@@ -120,6 +192,13 @@ def test_complete_has_each_subset_once_per_cycle():
     proposals = asked(Complete(), SIX, 126)
     assert sorted(q.configuration.bits for q in proposals[:63]) == list(range(1, 64))
     assert proposals[63:] == proposals[:63]
+
+
+def test_complete_has_an_order_for_each_seed():
+    orders = [[q.configuration.bits for q in asked(Complete(), SIX, 63, seed)] for seed in range(9)]
+    assert len({*map(tuple, orders)}) == 9
+    assert {tuple(sorted(order)) for order in orders} == {tuple(range(1, 64))}
+    assert orders[3] == [q.configuration.bits for q in asked(Complete(), SIX, 63, 3)]
 
 
 def test_complete_has_no_favourites_when_it_ends_before_a_full_cycle():

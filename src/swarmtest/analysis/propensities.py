@@ -49,6 +49,8 @@ _FEWEST_ROWS, _MOST_ROWS, _ROWS_OF_ALL = 4_000, 20_000, 800_000
 """How many tests a fit uses, if there are as many: fewer where there are many features to fit."""
 _FEWEST_OF_CLUSTER = 5
 """A configuration with hardly any tests does not limit how many tests of the others count."""
+_FIRST = 32
+"""Campaigns that have this many first configurations in common did not draw them at random."""
 _FEW_ROWS = 64
 """So many different rows of odds are told apart by a column of bits for each."""
 _MANY_CHANCES = 16
@@ -62,10 +64,11 @@ class Propensities:
 
     values: PropensityRows
     same_seed: int
-    """The largest number of campaigns with information that share a seed.
+    """The largest number of campaigns with information that repeat each other's tests.
 
     Trial 17 of one and trial 17 of another with the same seed come from the same random numbers, so
-    together they say hardly more than one of them.
+    together they say hardly more than one of them. The same holds for a strategy that ignores the
+    seed, as ``complete`` did in stores of earlier versions.
     """
     notes: tuple[str, ...]
     """What readers of the results should know about them."""
@@ -226,14 +229,39 @@ def propensities_of(evidence: Evidence) -> Propensities:
         estimates_of(evidence, estimated) if estimated else None,
     )
     telling = values.telling()
-    seeds = Counter(evidence.seeds[n] for n in np.unique(evidence.campaign[telling]).tolist())
-    same_seed = max(seeds.values(), default=1)
+    numbers = np.unique(evidence.campaign[telling]).tolist()
+    same_seed = _most_alike([evidence.seeds[number] for number in numbers])
     if same_seed > 1:
         notes.append(
             f"{same_seed} of these campaigns share a seed, so their tests are not independent, and "
             f"{same_seed} hits count as one: run with another --seed"
         )
+    same_order = _most_alike([_first_configurations(evidence, number) for number in numbers])
+    if same_order > same_seed:
+        notes.append(
+            f"{same_order} of these campaigns ran the same configurations in the same order, "
+            f"whatever their seeds, so {same_order} hits count as one"
+        )
+        same_seed = same_order
     return Propensities(values, same_seed, tuple(notes), telling)
+
+
+def _most_alike(keys: Sequence[object]) -> int:
+    """Return how often the most frequent key occurs; 1 if there is none.
+
+    >>> _most_alike([b"a", b"b", b"a", None, None, None])
+    2
+    """
+    return max(Counter(key for key in keys if key is not None).values(), default=1)
+
+
+def _first_configurations(evidence: Evidence, campaign: int) -> bytes | None:
+    """Return the first configurations of a campaign that are not of a fixed set; None for few.
+
+    Tests of fixed sets are counted by `Evidence.clusters`.
+    """
+    tests = np.flatnonzero((evidence.campaign == campaign) & (evidence.clusters < 0))[:_FIRST]
+    return evidence.configurations(tests).tobytes() if len(tests) == _FIRST else None
 
 
 def _beyond_the_fewest(evidence: Evidence) -> Bools:
@@ -242,7 +270,7 @@ def _beyond_the_fewest(evidence: Evidence) -> Bools:
     With ``by=time`` slow configurations have fewer tests, so a feature that only makes tests slow
     would look like a suppressor of everything.
     """
-    clusters = evidence.clusters
+    clusters = evidence.members
     beyond = np.zeros(evidence.n, bool)
     rows = np.flatnonzero(clusters >= 0)
     if not len(rows):

@@ -43,6 +43,7 @@ Counts = npt.NDArray[np.int64]
 _FULL = np.float32(FULL)
 _MEMBER = re.compile(r"(?:^|/)(?:member|row) \d+$")
 """An origin that names one of a fixed set of configurations (see `Proposal`)."""
+_ROW = re.compile(r"(?:^|/)row \d+$")
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 """The step of SplitMix64."""
 _LOTS = np.uint64(0x6C078965)
@@ -121,8 +122,25 @@ class Evidence:
         """Return the same number for tests that share one draw of a configuration; -1 for others.
 
         A campaign that runs each of a hundred configurations a hundred times has drawn a hundred
-        times, not ten thousand: what looks like 40 independent tests may be one configuration.
+        times, not ten thousand: what looks like 40 independent tests may be one configuration. The
+        rows of covering arrays are not drawn independently, and two arrays may share rows: equal
+        rows count together, also in different campaigns. Members of swarms, and tests that were
+        drawn one by one, are independent draws, also where their configurations happen to be equal.
         """
+        numbers = self.members.copy()
+        row = np.array([bool(_ROW.search(name)) for name in self.origins], bool)
+        tests = np.flatnonzero(row[self.origin])
+        if len(tests):
+            rows = np.unique(numbers[tests], return_inverse=True)[1]
+            alike = _alike_rows(self.enabled.words[tests], rows)
+            numbers[tests] = numbers.max() + 1 + alike[rows]
+            in_some = numbers >= 0
+            numbers[in_some] = np.unique(numbers[in_some], return_inverse=True)[1]
+        return numbers
+
+    @cached_property
+    def members(self) -> npt.NDArray[np.int32]:
+        """Return a number for each member of a campaign's fixed set of configurations; -1: none."""
         fixed = np.array([bool(_MEMBER.search(name)) for name in self.origins], bool)
         member = fixed[self.origin]
         keys = self.campaign.astype(np.int64) * len(self.origins) + self.origin
@@ -196,6 +214,19 @@ class Evidence:
     def fault_target(self, number: int) -> Target:
         """Return a fault as a target like any other."""
         return Target("fault", self.fault_ids[number], detail=self.signatures[number])
+
+
+def _alike_rows(enabled: Words, row: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    """Return a number for each row of covering arrays, the same for rows that are alike.
+
+    A row may leave entries open, which differ from test to test. Rows are alike if the same
+    features are on in all of their tests, and the same off in all.
+    """
+    order = np.argsort(row, kind="stable")
+    starts = np.flatnonzero(np.diff(row[order], prepend=-1))
+    always = np.bitwise_and.reduceat(enabled[order], starts)
+    ever = np.bitwise_or.reduceat(enabled[order], starts)
+    return np.unique(np.hstack([always, ever]), axis=0, return_inverse=True)[1].ravel()
 
 
 def read_evidence(store: Store, campaigns: Sequence[int]) -> Evidence:

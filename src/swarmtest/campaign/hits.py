@@ -186,7 +186,11 @@ class HitReceiver:
         new = [target for target in targets if target[0] not in self._ids]
         if new:
             described = [Target(*fields) for _, *fields in new]
-            ids = self._store.target_ids(described)
+            try:
+                ids = self._store.target_ids(described)
+            except UserError as error:  # without its targets, no later batch can be stored either
+                self._refusal = str(error)
+                raise
             self.targets.update(zip(ids, described, strict=True))
             self._ids.update(zip([key for key, *_ in new], ids, strict=True))
             self._sort()
@@ -222,6 +226,8 @@ class HitReceiver:
         """Return the store's ids of a set of keys."""
         ids = self._sets.get(keys)
         if ids is None:
+            if self._refusal:
+                raise UserError(self._refusal)
             import numpy as np
 
             indices = np.searchsorted(self._sorted_keys, np.frombuffer(keys, "<u8"))

@@ -112,7 +112,7 @@ def _read_own_format(data: bytes, file: Path) -> MeasuredCoverage:
         counts = [entry["tests"] for entry in entries]
         outside = [t for t, entry in zip(targets, entries, strict=True) if entry["at_import"]]
         places = {entry["file"]: entry["path"] for entry in document["files"]}
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError):
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         raise UserError(f"{file}: not what `swarmtest coverage -o` writes as JSON") from None
     if not hits:
         hits["all tests"] = [t for t, count in zip(targets, counts, strict=True) if count]

@@ -48,6 +48,19 @@ def is_gone(process: dict[str, Any]) -> bool:
     return _start_of(int(process["pid"])) != process.get("started")
 
 
+def running_process(record: CampaignRecord) -> int:
+    """Return the process of this machine that runs a campaign now; 0 if none is known.
+
+    >>> record = CampaignRecord("stack.py", "coin", 7, {}, {"process": this_process()})
+    >>> running_process(record) == os.getpid()
+    True
+    """
+    process = record.options.get(PROCESS)
+    if record.status != "running" or not isinstance(process, dict) or is_gone(process):
+        return 0
+    return int(process["pid"]) if process.get("host") == platform.node() else 0
+
+
 def shown_status(record: CampaignRecord, workers: Iterable[WorkerRecord]) -> str:
     """Return the status of a campaign for people.
 

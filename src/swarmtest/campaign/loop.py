@@ -169,7 +169,8 @@ class CampaignLoop:
             return self._size
         left = tests - self._handed_out
         share = -(-left // (2 * max(self._executor.slots, 1)))
-        return max(0, min(self._size, left, max(share, 1)))
+        shortest = int(self._executor.rate * shape.shortest_seconds)
+        return max(0, min(self._size, left, max(share, shortest, 1)))
 
     def _collect(self, timeout: float) -> list[FaultRecord]:
         new: list[str] = []

@@ -151,7 +151,12 @@ class Recorder:
         return [*self._receiver.notes, *([kills] if kills else []), *self.retirement.notes()]
 
     def flush(self) -> None:
-        """Write everything that is waiting to the store, in one transaction."""
+        """Write everything that is waiting to the store, the rows in one transaction."""
+        if self._new_kills:  # first: no row without its note, whenever we are killed
+            options = self._store.campaign(self._campaign).options
+            killed = {"killed": sorted(self._killed)}
+            self._store.update_campaign(self._campaign, options=options | killed)
+            self._new_kills = False
         if self._rows or self._blocks:
             changed = [self.faults[fault] for fault in self._changed]
             batch = (self._rows, changed, self._tests)
@@ -166,11 +171,6 @@ class Recorder:
             if self._small_blocks >= _SMALL_BLOCKS + _FEW_BLOCKS:
                 self._store.merge_blocks(self._campaign, running=True)
                 self._small_blocks = _FEW_BLOCKS + 1  # those next to a gap are still there
-        if self._new_kills:
-            options = self._store.campaign(self._campaign).options
-            killed = {"killed": sorted(self._killed)}
-            self._store.update_campaign(self._campaign, options=options | killed)
-            self._new_kills = False
 
     def tidy(self) -> None:
         """Let the store merge what many small batches left behind."""

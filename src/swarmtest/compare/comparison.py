@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 from swarmtest.analysis.discovery import Discovery, discovery
+from swarmtest.analysis.intervals import benjamini_hochberg
 from swarmtest.analysis.rank_tests import EffectSize, smallest_p
 from swarmtest.analysis.trial_columns import changed_between
 from swarmtest.compare.detection import Detection, FaultName, detections, fault_names
@@ -104,7 +105,7 @@ def compare(
     least = min(runs, key=lambda run: float(run.cpu_seconds[-1]))
     by_tests, by_cpu = (by_strategy(part, order[0]) for part in (at_equal_tests, at_equal_cpu))
     seconds = float(least.cpu_seconds[-1])
-    return Comparison(
+    comparison = Comparison(
         subject,
         tuple(order),
         confidence,
@@ -116,6 +117,49 @@ def compare(
         fewest.tests if by_clock else None,
         (*notes, *_notes_on_repeats(groups, confidence)),
     )
+    return corrected(comparison)
+
+
+def corrected(comparison: Comparison) -> Comparison:
+    """Correct all p-values of a report for all of them (Benjamini and Hochberg).
+
+    A report is read as a whole. If nothing differs, it claims something in at most one case of
+    twenty (at 95%); tables that are corrected one by one add up to more. What differs really shows
+    in several tables, so the correction costs little there.
+    """
+    tables = comparison.equal_tests.differences, comparison.equal_cpu.differences
+    detections = comparison.detections
+    p_values = [
+        *(difference.p for table in tables for difference in table),
+        *(detection.tests.p for detection in detections),
+        *(detection.cpu_seconds.p for detection in detections),
+    ]
+    q_values = iter(_correct_p_values(p_values))
+    at_tests, at_cpu = (
+        tuple(replace(difference, q=next(q_values)) for difference in table) for table in tables
+    )
+    in_tests = [replace(detection.tests, q=next(q_values)) for detection in detections]
+    in_cpu = [replace(detection.cpu_seconds, q=next(q_values)) for detection in detections]
+    return replace(
+        comparison,
+        equal_tests=replace(comparison.equal_tests, differences=at_tests),
+        equal_cpu=replace(comparison.equal_cpu, differences=at_cpu),
+        detections=tuple(
+            replace(detection, tests=tests, cpu_seconds=cpu)
+            for detection, tests, cpu in zip(detections, in_tests, in_cpu, strict=True)
+        ),
+    )
+
+
+def _correct_p_values(p_values: Sequence[float | None]) -> list[float | None]:
+    """Correct each p-value for all of them; None stays None.
+
+    >>> _correct_p_values([0.02, None, 0.04])
+    [0.04, None, 0.04]
+    """
+    tested = [p for p in p_values if p is not None]
+    adjusted = iter(benjamini_hochberg(tested).tolist())
+    return [None if p is None else next(adjusted) for p in p_values]
 
 
 def by_strategy(runs: Sequence[Discovery], baseline: str) -> dict[str, list[Discovery]]:

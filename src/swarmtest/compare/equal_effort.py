@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
 
 from swarmtest.analysis.discovery import Discovery
-from swarmtest.analysis.intervals import Estimate, benjamini_hochberg
+from swarmtest.analysis.intervals import Estimate
 from swarmtest.analysis.rank_tests import (
     EffectSize,
     bootstrap_interval,
@@ -80,7 +80,7 @@ class Difference:
     p: float | None
     """The two-sided Mann-Whitney test; None if there are not enough runs."""
     q: float | None
-    """`p`, corrected for all the comparisons of this cut (Benjamini-Hochberg)."""
+    """`p`, corrected for all the comparisons of the report (Benjamini-Hochberg)."""
     only_baseline: int
     only_here: int
     both: int
@@ -137,7 +137,7 @@ def cut(
             for kind in kinds
             for strategy, runs in groups.items()
         ),
-        _with_q([d for kind in kinds for d in _differences(kind, groups, targets, confidence)]),
+        tuple(d for kind in kinds for d in _differences(kind, groups, targets, confidence)),
         {kind: len(set().union(*targets[kind].values())) for kind in kinds},
         tuple(
             _curve(strategy, kind, runs, unit, limit)
@@ -151,17 +151,6 @@ def kinds_of(groups: Groups) -> list[str]:
     """Return the kinds of targets that any run found; faults come first, and always."""
     found = {kind for run in chain.from_iterable(groups.values()) for kind in run.kinds()}
     return ["fault", *sorted(found - {"fault"})]
-
-
-def correct_p_values(p_values: Sequence[float | None]) -> list[float | None]:
-    """Correct each p-value for all of them; None stays None.
-
-    >>> correct_p_values([0.02, None, 0.04])
-    [0.04, None, 0.04]
-    """
-    tested = [p for p in p_values if p is not None]
-    adjusted = iter(benjamini_hochberg(tested).tolist())
-    return [None if p is None else next(adjusted) for p in p_values]
 
 
 def _targets_found(groups: Groups, kind: str) -> dict[str, set[Identity]]:
@@ -237,13 +226,6 @@ def _differences(
         shares = len(base_found - own), len(own - base_found), len(own & base_found)
         differences.append(Difference(strategy, kind, more, effect, p, None, *shares))
     return differences
-
-
-def _with_q(differences: Sequence[Difference]) -> tuple[Difference, ...]:
-    adjusted = correct_p_values([difference.p for difference in differences])
-    return tuple(
-        replace(difference, q=q) for difference, q in zip(differences, adjusted, strict=True)
-    )
 
 
 def _curve(

@@ -56,7 +56,7 @@ def _legend(comparison: Comparison) -> list[str]:
     return [
         f"[ ] {format_percent(comparison.confidence, 2)} interval; A12: chance that a run finds "
         f"more than a run of {comparison.baseline}, ties as half;",
-        "p: Mann-Whitney, log-rank for detection; q: p corrected for all comparisons of its table",
+        "p: Mann-Whitney, log-rank for detection; q: p corrected for all of this report",
     ]
 
 

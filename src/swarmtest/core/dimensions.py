@@ -28,7 +28,7 @@ class Feature:
 
     name: str
     rate: float | None = None
-    """Probability of inclusion under coin-toss strategies; None: the strategy's own p."""
+    """Probability of inclusion, for strategies that draw features; None: the strategy's own."""
     group: str | None = None
     """A strategy that works by groups includes or leaves out all features of a group together."""
     requires: tuple[str, ...] = ()

@@ -88,3 +88,5 @@ class Result(NamedTuple):
     """Why the reached targets are not known completely; empty if they are."""
     measures: Mapping[str, float] = {}
     """Numbers that the test measured, by name, which a search can optimise."""
+    killed: bool = False
+    """Whether a process that it had started was killed from outside, so that it ran again."""

@@ -22,13 +22,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from swarmtest.core.configuration import Configuration, weighted
-from swarmtest.core.constraints import Decisions, Solver
+from swarmtest.core.constraints import Decisions, Masks, Solver
 from swarmtest.core.dimensions import Scalar
 from swarmtest.core.errors import UserError
-from swarmtest.core.seeds import FEW, Stream, key_of, named_of_trials
+from swarmtest.core.requirements import Requirements
+from swarmtest.core.seeds import Stream, key_of
 from swarmtest.core.space import Space
 
-_ORDER = 1000
+ORDER = 1000
 """The attempt whose draws give the order of tosses: far from the attempts used for the tosses."""
 
 
@@ -79,6 +80,19 @@ def rates_for(space: Space, p: float | Mapping[str, float] | Sequence[float]) ->
     return tuple(rates)
 
 
+def refuse_rates(space: Space, strategy: str, why: str) -> None:
+    """Raise an error if a feature has a rate of its own, which a strategy cannot follow.
+
+    >>> refuse_rates(Space(["push", "pop"]), "sized", "treats all features alike")
+    """
+    rated = [feature.name for feature in space.features if feature.rate is not None]
+    if rated:
+        raise UserError(
+            f"strategy {strategy!r} {why}, so it cannot follow the rate of feature {rated[0]!r}: "
+            "use coin, layered or activation, or leave the rate out"
+        )
+
+
 def toss(
     space: Space,
     rates: Sequence[float],
@@ -102,43 +116,16 @@ def toss(
     if not space.features:
         return Proposal(Configuration(space, 0, None, settings), (), origin)
     if space.clauses:
-        draws = rng.named_each(_space_keys(space).keys)
-        bits, chances = _toss_in_turn(space, _random_order(space, rng), draws, rates, after)
+        draws = rng.named_each(space_keys(space).keys)
+        wished = [draw < rate for draw, rate in zip(draws, rates, strict=True)]
+        bits, chances = toss_in_turn(space, _random_order(space, rng), wished, rates, after)
         return Proposal(Configuration(space, bits, None, settings), chances, origin)
-    keys = _space_keys(space).keys
-    bits = _bits_below(rng.named_each(keys), rates) or _some_below(
+    keys = space_keys(space).keys
+    bits = _bits_below(rng.named_each(keys), rates) or some_below(
         rng.named_each(keys, attempt=1), rates
     )
-    chances = _one_if_alike(tuple(rates))
+    chances = one_if_alike(tuple(rates))
     return Proposal(Configuration(space, bits, None, settings), chances, origin)
-
-
-def toss_many(
-    space: Space, rates: tuple[float, ...], trials: Sequence[int], campaign_seed: int
-) -> list[Proposal] | None:
-    """Return the same proposals as `toss`, for many trials at once.
-
-    Return None where constraints require tossing one by one. Drawing a batch as one matrix makes a
-    configuration cost well under a microsecond in small spaces, and equal configurations of a batch
-    are one object, which is packed only once.
-    """
-    keys = _space_keys(space).keys
-    # The bits of a configuration have to fit a signed 64-bit integer.
-    if space.clauses or space.settings or not 0 < len(keys) <= 63:
-        return None
-    if len(trials) <= FEW:
-        return [toss(space, rates, Stream(campaign_seed, trial)) for trial in trials]
-    bit_values = [1 << i for i in range(len(rates))]
-    draws = named_of_trials(campaign_seed, trials, keys)
-    masks: list[int] = ((draws < rates) @ bit_values).tolist()
-    empty = [index for index, mask in enumerate(masks) if not mask]
-    if empty:
-        again = named_of_trials(campaign_seed, [trials[index] for index in empty], keys, attempt=1)
-        for index, row in zip(empty, again.tolist(), strict=True):
-            masks[index] = _some_below(row, rates)
-    chances = _one_if_alike(rates)
-    proposals = {mask: Proposal(Configuration(space, mask), chances) for mask in set(masks)}
-    return [proposals[mask] for mask in masks]
 
 
 def weigh(
@@ -172,7 +159,7 @@ def draw_settings(space: Space, rng: Stream) -> tuple[Scalar, ...]:
     """Return a uniform value for each setting, from the draw of its own name."""
     if not space.settings:
         return ()
-    draws = rng.named_each(_space_keys(space).setting_keys)
+    draws = rng.named_each(space_keys(space).setting_keys)
     return tuple(
         s.values[int(draw * len(s.values))] for s, draw in zip(space.settings, draws, strict=True)
     )
@@ -190,7 +177,7 @@ def settled(space: Space, off: int, on: int) -> Decisions:
     >>> f"{decisions.true:03b} {decisions.false:03b}"
     '100 011'
     """
-    solver = _solver(space)
+    solver = _general_solver(space)
     decisions = solver.start
     for mask, wanted in ((off, False), (on, True)):
         for i in range(len(space.features)):
@@ -212,8 +199,21 @@ def alike_given_the_others(sizes: Sequence[float], bits: int) -> tuple[float, ..
     >>> alike_given_the_others([0.1, 0.2, 0.4, 0.3], 0b011)
     (0.6666666666666666, 0.6666666666666666, 0.6923076923076923)
     """
+    odds = odds_by_size(sizes, bits.bit_count())
+    if len(odds) == 1:
+        return odds
+    return tuple(odds[not bits >> i & 1] for i in range(len(sizes) - 1))
+
+
+def odds_by_size(sizes: Sequence[float], size: int) -> tuple[float, ...]:
+    """Return the odds of `alike_given_the_others` for features that are in, and that are out.
+
+    There is only one number if the two are the same.
+
+    >>> odds_by_size([0.1, 0.2, 0.4, 0.3], 2)
+    (0.6666666666666666, 0.6923076923076923)
+    """
     count = len(sizes) - 1
-    size = bits.bit_count()
     # Ratios of neighbouring sizes, because for a thousand features C(n, s) overflows a float.
     with_one_less = sizes[size - 1] / sizes[size] * (count - size + 1) / size
     if_in = 1 / (1 + with_one_less)
@@ -221,16 +221,14 @@ def alike_given_the_others(sizes: Sequence[float], bits: int) -> tuple[float, ..
         return (if_in,)
     with_one_more = sizes[size + 1] / sizes[size] * (size + 1) / (count - size)
     if_out = with_one_more / (1 + with_one_more)
-    if abs(if_in - if_out) < 1e-12:
-        return (if_in,)
-    return tuple(if_in if bits >> i & 1 else if_out for i in range(count))
+    return (if_in,) if abs(if_in - if_out) < 1e-12 else (if_in, if_out)
 
 
 # Tossing.
 
 
 @dataclass(frozen=True)
-class _SpaceKeys:
+class SpaceKeys:
     """What can be computed for a space before the first toss: the keys of its names."""
 
     keys: tuple[int, ...]
@@ -238,8 +236,9 @@ class _SpaceKeys:
 
 
 @functools.lru_cache(maxsize=64)
-def _space_keys(space: Space) -> _SpaceKeys:
-    return _SpaceKeys(
+def space_keys(space: Space) -> SpaceKeys:
+    """Return the keys of a space's names."""
+    return SpaceKeys(
         keys=tuple(key_of(name) for name in space.feature_names),
         setting_keys=tuple(key_of(name) for name in space.setting_names),
     )
@@ -255,7 +254,7 @@ def _bits_below(draws: Sequence[float], rates: Sequence[float]) -> int:
     return bits
 
 
-def _some_below(draws: Sequence[float], rates: Sequence[float]) -> int:
+def some_below(draws: Sequence[float], rates: Sequence[float]) -> int:
     """Return bits with the odds of independent tosses, given that not all of them are off.
 
     While nothing is included, feature i is included with probability p_i / (1 -
@@ -281,7 +280,7 @@ def _none_from(rates: tuple[float, ...]) -> list[float]:
 
 
 @functools.lru_cache(maxsize=1024)
-def _one_if_alike(rates: tuple[float, ...]) -> tuple[float, ...]:
+def one_if_alike(rates: tuple[float, ...]) -> tuple[float, ...]:
     """Return a single rate if all rates are equal, as `Proposal.propensities` allows."""
     return rates if len(set(rates)) > 1 else rates[:1]
 
@@ -290,27 +289,44 @@ def _one_if_alike(rates: tuple[float, ...]) -> tuple[float, ...]:
 
 
 @functools.lru_cache(maxsize=64)
-def _solver(space: Space) -> Solver:
+def _solver(space: Space) -> Solver | Requirements:
+    """Return what draws under a space's constraints: the fast way, if they allow it."""
+    clauses = _clauses(space)
+    if any(off & (off - 1) for _, off in clauses):
+        return _general_solver(space)
+    return Requirements(clauses, len(space.features))
+
+
+@functools.lru_cache(maxsize=64)
+def _general_solver(space: Space) -> Solver:
+    return Solver(_clauses(space), len(space.features))
+
+
+def _clauses(space: Space) -> list[Masks]:
     clauses = list(space.clauses)
     if all(clause.off for clause in clauses):  # otherwise a clause already demands some feature
         clauses.append(space.never_empty)
-    return Solver([clause.masks for clause in clauses], len(space.features))
+    return [clause.masks for clause in clauses]
 
 
 def _random_order(space: Space, rng: Stream) -> list[int]:
-    order = rng.named_each(_space_keys(space).keys, _ORDER)
+    order = rng.named_each(space_keys(space).keys, ORDER)
     return sorted(range(len(order)), key=order.__getitem__)
 
 
-def _toss_in_turn(
+def toss_in_turn(
     space: Space,
     order: Sequence[int],
-    draws: Sequence[float],
+    wished: Sequence[bool],
     rates: Sequence[float],
     after: Decisions | None = None,
 ) -> tuple[int, tuple[float, ...]]:
-    """Toss the features one by one, and set those that then have no choice."""
+    """Decide the features one by one: as the toss was, or as it must be; return bits and odds."""
     solver = _solver(space)
+    if isinstance(solver, Requirements):
+        if after is None:
+            return solver.toss_in_turn(order, wished, rates)
+        solver = _general_solver(space)
     decide, is_possible, decisions = solver.decide, solver.is_possible, after or solver.start
     chances, bits = list(rates), 0
     is_free = False
@@ -319,7 +335,7 @@ def _toss_in_turn(
         if (decisions.true | decisions.false) & bit:
             chances[i] = 1.0 if decisions.true & bit else 0.0
             continue
-        on = draws[i] < rates[i]
+        on = wished[i]
         is_free = is_free or solver.is_met(decisions)
         if is_free:
             bits |= bit if on else 0
@@ -345,5 +361,5 @@ def _allowed(space: Space, weights: Sequence[float], rng: Stream) -> list[float]
     """
     wanted = [1.0 if weight else 0.0 for weight in weights]
     order = sorted(_random_order(space, rng), key=wanted.__getitem__, reverse=True)
-    bits, _ = _toss_in_turn(space, order, [0.5] * len(wanted), wanted)
+    bits, _ = toss_in_turn(space, order, [bool(weight) for weight in weights], wanted)
     return [(w or 1.0) if bits >> i & 1 else 0.0 for i, w in enumerate(weights)]

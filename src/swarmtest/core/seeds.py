@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _MASK = 0xFFFF_FFFF_FFFF_FFFF
-_GOLDEN = 0x9E37_79B9_7F4A_7C15
+GOLDEN = 0x9E37_79B9_7F4A_7C15
+"""The step from one number of a stream to the next."""
 _MIX_1 = 0xBF58_476D_1CE4_E5B9
 _MIX_2 = 0x94D0_49BB_1331_11EB
 _TO_UNIT = 2.0**-53
@@ -75,7 +76,7 @@ def trial_key(campaign_seed: int, trial: int) -> int:
     >>> trial_key(0, 1) == trial_key(0, 1)
     True
     """
-    return mixed((_campaign_key(campaign_seed) + (trial + 1) * _GOLDEN) & _MASK)
+    return mixed((_campaign_key(campaign_seed) + (trial + 1) * GOLDEN) & _MASK)
 
 
 def seed_of_test(campaign_seed: int, trial: int) -> int:
@@ -84,7 +85,7 @@ def seed_of_test(campaign_seed: int, trial: int) -> int:
     >>> 0 <= seed_of_test(7, 3) < 2**63
     True
     """
-    return mixed(trial_key(campaign_seed, trial) ^ _GOLDEN) >> 1
+    return mixed(trial_key(campaign_seed, trial) ^ GOLDEN) >> 1
 
 
 class Stream(random.Random):
@@ -122,14 +123,14 @@ class Stream(random.Random):
 
     def named(self, name: str, attempt: int = 0) -> float:
         """Return a uniform number in [0, 1) that depends only on the trial and the name."""
-        return (mixed((self.key + attempt * _GOLDEN & _MASK) ^ key_of(name)) >> 11) * _TO_UNIT
+        return (mixed((self.key + attempt * GOLDEN & _MASK) ^ key_of(name)) >> 11) * _TO_UNIT
 
     def named_each(self, keys: Sequence[int], attempt: int = 0) -> list[float]:
         """Return `named` for many names at once, given their keys (see `key_of`)."""
-        base = self.key + attempt * _GOLDEN & _MASK
+        base = self.key + attempt * GOLDEN & _MASK
         if len(keys) <= _FEW_KEYS:
             return [(mixed(base ^ key) >> 11) * _TO_UNIT for key in keys]
-        uniform: list[float] = _uniforms(_as_array(tuple(keys)) ^ base).tolist()
+        uniform: list[float] = uniforms(_as_array(tuple(keys)) ^ base).tolist()
         return uniform
 
     def split(self, name: str) -> Stream:
@@ -156,7 +157,7 @@ class Stream(random.Random):
 
     def random(self) -> float:
         """Return the next uniform number in [0, 1) of the unnamed sequence."""
-        self._counter = self._counter + _GOLDEN & _MASK
+        self._counter = self._counter + GOLDEN & _MASK
         return (mixed(self._counter) >> 11) * _TO_UNIT
 
     def getrandbits(self, k: int, /) -> int:
@@ -165,7 +166,7 @@ class Stream(random.Random):
             raise ValueError("number of bits must be non-negative")
         bits = 0
         for _ in range((k + 63) // 64):
-            self._counter = self._counter + _GOLDEN & _MASK
+            self._counter = self._counter + GOLDEN & _MASK
             bits = bits << 64 | mixed(self._counter)
         return bits >> (-k % 64)
 
@@ -194,8 +195,32 @@ def named_of_trials(
     >>> float(named_of_trials(1, [0, 5], [key_of("push")])[1, 0]) == Stream(1, 5).named("push")
     True
     """
-    trial_keys = _trial_keys(campaign_seed, trials) + (attempt * _GOLDEN & _MASK)
-    return _uniforms(trial_keys[:, None] ^ _as_array(tuple(keys))[None, :])
+    trial_keys = _trial_keys(campaign_seed, trials) + (attempt * GOLDEN & _MASK)
+    return uniforms(trial_keys[:, None] ^ _as_array(tuple(keys))[None, :])
+
+
+def keys_of_splits(
+    campaign_seed: int, trials: npt.ArrayLike, keys: Sequence[int]
+) -> npt.NDArray[np.uint64]:
+    """Return the key of `Stream.split` for many trials and names.
+
+    >>> int(keys_of_splits(1, [5], [key_of("push")])[0, 0]) == Stream(1, 5).split("push").key
+    True
+    """
+    return mixed_array(_trial_keys(campaign_seed, trials)[:, None] ^ _as_array(tuple(keys)))
+
+
+def numbers_of_streams(keys: npt.NDArray[Any], count: int) -> npt.NDArray[np.uint64]:
+    """Return the next 64-bit numbers of streams, given their counters: a row for each stream.
+
+    >>> rng = Stream(1, 5)
+    >>> numbers_of_streams(_as_array((rng.key,)), 2).tolist() == [
+    ...     [rng.getrandbits(64), rng.getrandbits(64)]
+    ... ]
+    True
+    """
+    steps = _as_array(tuple((number + 1) * GOLDEN & _MASK for number in range(count)))
+    return mixed_array(keys[:, None] + steps)
 
 
 def seeds_of_tests(campaign_seed: int, trials: Sequence[int]) -> list[int]:
@@ -216,14 +241,14 @@ def seed_array(campaign_seed: int, trials: npt.ArrayLike) -> npt.NDArray[np.int6
     >>> seed_array(7, [3]).tolist() == [seed_of_test(7, 3)]
     True
     """
-    keys = mixed_array(_trial_keys(campaign_seed, trials) ^ _GOLDEN) >> 1
+    keys = mixed_array(_trial_keys(campaign_seed, trials) ^ GOLDEN) >> 1
     return keys.view("int64")
 
 
 def _trial_keys(campaign_seed: int, trials: npt.ArrayLike) -> npt.NDArray[Any]:
     import numpy as np
 
-    steps = (np.asarray(trials, dtype=np.uint64) + 1) * _GOLDEN
+    steps = (np.asarray(trials, dtype=np.uint64) + 1) * GOLDEN
     return mixed_array(steps + mixed(campaign_seed & _MASK))
 
 
@@ -236,11 +261,24 @@ def _as_array(keys: tuple[int, ...]) -> npt.NDArray[Any]:
 
 def mixed_array(keys: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
     """Return keys after SplitMix64's finaliser: `mixed` for an array of 64-bit integers."""
-    keys = (keys ^ (keys >> 30)) * _MIX_1
-    keys = (keys ^ (keys >> 27)) * _MIX_2
-    keys ^= keys >> 31
-    return keys
+    import numpy as np
+
+    # In place, because temporary arrays take as long as the arithmetic.
+    mixed_keys: npt.NDArray[Any] = keys >> 30
+    mixed_keys ^= keys
+    mixed_keys *= _MIX_1
+    shifted = mixed_keys >> 27
+    mixed_keys ^= shifted
+    mixed_keys *= _MIX_2
+    shifted = np.right_shift(mixed_keys, 31, out=shifted)
+    mixed_keys ^= shifted
+    return mixed_keys
 
 
-def _uniforms(keys: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    return (mixed_array(keys) >> 11).astype("float64") * _TO_UNIT
+def uniforms(keys: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Return the uniform numbers in [0, 1) that keys give."""
+    words = mixed_array(keys)
+    words >>= 11
+    numbers = words.astype("float64")
+    numbers *= _TO_UNIT
+    return numbers

@@ -4,9 +4,11 @@ A `AimPlanner` treats each target in this order:
 
 1. More than the share `hot` of the tests hit it anyway: it is dropped, with the reason.
 2. It has enough hits for statistics (`ENOUGH`): it gets its own triggers and suppressors.
-3. It has too few hits, or none because the code is new: it gets the roles of the nearest code that
+3. A fault with too few hits that was explained by experiments (`swarmtest why`): it gets the
+   features that the explanation names.
+4. It has too few hits, or none because the code is new: it gets the roles of the nearest code that
    leads to it and has enough hits (`swarmtest.focus.proxies`); the plan names that code.
-4. Nothing with data leads to it: it cannot be aimed at, and the plan says why.
+5. Nothing with data leads to it: it cannot be aimed at, and the plan says why.
 
 Roles are computed as in the papers: Wilson's interval against the base rate, at 95% and feature by
 feature, without correction for many features. A false role costs a little diversity; a role that a
@@ -32,6 +34,7 @@ from swarmtest.focus.known_faults import WatchedCode, is_imported, known_fault
 from swarmtest.focus.proxies import NoProxy, Proxy, implied_by, nearest_with_data
 from swarmtest.languages.places import Wanted
 from swarmtest.strategies.directed.aim import Aim, Goal
+from swarmtest.why.explanation import Explanation, stored_explanation
 
 # The plan, as plain values.
 
@@ -258,6 +261,9 @@ class AimPlanner:
             return replace(planned, dropped=_hot(float(hit.mean())), cause="hot")
         if hits >= ENOUGH:
             return self._with_column(planned, hit)
+        explanation = stored_explanation(study.store, fault.id)
+        if explanation is not None:
+            return self._through_explanation(planned, explanation, hits)
         place = next((p for p in history.texts() if self._path(p) == fault.path), "")
         if not place:
             raise UserError(_insufficient(planned.name, hits))
@@ -273,6 +279,21 @@ class AimPlanner:
             target = self._through_proxy(target, 0)
         # Its hits are counted by the fault's id, not by the line.
         return replace(target, place="", line=0)
+
+    def _through_explanation(
+        self, target: PlannedTarget, explanation: Explanation, hits: int
+    ) -> PlannedTarget:
+        """Aim at a fault with the features that experiments on its test found to matter."""
+        known = set(self._study.evidence.spaces[0].feature_names)
+        needed = tuple(sorted(explanation.named & known))
+        suppressors = {fact.feature for fact in explanation.suppressors} - explanation.named
+        return replace(
+            target,
+            proxy=f"its explanation by {explanation.runs:,} experiments ({_too_few(hits)})",
+            aimed=True,
+            triggers=needed,
+            suppressors=tuple(sorted(suppressors & known)),
+        )
 
     def _with_column(self, target: PlannedTarget, hit: Bools) -> PlannedTarget:
         """Mark a target as aimed at; its roles will be computed from the tests in `hit`."""

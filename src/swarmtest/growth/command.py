@@ -115,7 +115,7 @@ def _row(kind: KindGrowth) -> tuple[str, ...]:
         f"{kind.seen.once:,}",
         f"{kind.seen.twice:,}",
         _number(kind.new) + (f" ({interval_text(kind.new)})" if kind.new.high else ""),
-        _number(kind.unseen),
+        f"{kind.least_unseen:,}",
     )
 
 

@@ -22,7 +22,14 @@ from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.core.strategy_names import current_strategy_text
 from swarmtest.core.targets import Target, unpack_hits
 from swarmtest.coverage.kinds import WITH_PROBES
-from swarmtest.growth.richness import Forecast, Incidence, incidence, new_within, unseen
+from swarmtest.growth.richness import (
+    Forecast,
+    Incidence,
+    incidence,
+    least_unseen,
+    new_within,
+    unseen,
+)
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord
 
@@ -64,12 +71,17 @@ class KindGrowth:
     new: Forecast
     """How many would be found in as many tests again."""
     unseen: Forecast
-    """Chao2's lower bound of what such tests could still reach."""
+    """Chao2's estimate of what such tests could still reach; its mean is at most the truth."""
     watched: int | None = None
     """How many there are in the watched files, for kinds where that is known."""
     unreached: int | None = None
     """How many of them were reached neither by a test nor by an import."""
     check: ForecastCheck | None = None
+
+    @property
+    def least_unseen(self) -> int:
+        """Return a lower bound of what such tests could still reach, with 95% confidence."""
+        return least_unseen(self.seen, self.unseen)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data.
@@ -86,7 +98,8 @@ class KindGrowth:
             "new_per_test": self.seen.new_per_test,
             "familiar": self.seen.familiar,
             "new_in_as_many_tests": self.new.to_json(),
-            "unseen_at_least": self.unseen.to_json(),
+            "unseen": self.unseen.to_json(),
+            "unseen_at_least": self.least_unseen,
             "watched": self.watched,
             "unreached": self.unreached,
             "check": self.check.to_json() if self.check else None,

@@ -167,6 +167,21 @@ def unseen(seen: Incidence, confidence: float = 0.95) -> Forecast:
     return _log_normal(value, max(spread, 0.0), confidence)
 
 
+def least_unseen(seen: Incidence, unseen: Forecast) -> int:
+    """Return how many targets such tests could at least still reach, with 95% confidence.
+
+    The lower end of Chao's interval, in whole clumps: it is above 0 as soon as one target was
+    reached once, and half a target, or half a block of lines, is none. (Chao2 itself is a bound
+    only in the mean, and above the truth in half of the campaigns where targets are alike.)
+
+    >>> seen = Incidence(tests=1000, found=50, once=20, twice=10, hits=4000)
+    >>> unseen(seen).value, least_unseen(seen, unseen(seen))
+    (19.98, 6)
+    """
+    clumps = math.floor(unseen.low / seen.clump_once)
+    return math.floor(clumps * seen.clump_once)
+
+
 def new_within(seen: Incidence, more: int, confidence: float = 0.95) -> Forecast:
     """Return how many new targets `more` tests of the same kind would reach.
 

@@ -7,6 +7,8 @@ what it defines can be found by name in another process.
 
 from __future__ import annotations
 
+import atexit
+import functools
 import importlib
 import importlib.util
 import os
@@ -208,8 +210,23 @@ def _near(path: Path) -> str:
 
 def _imported(name: str, shown: str) -> ModuleType:
     if _isolated and name not in sys.modules and not _importing:
+        _end_strays_at_exit()
         _try_import(name, shown)
     return _import(name, shown)
+
+
+@functools.cache
+def _end_strays_at_exit() -> None:
+    """When this program ends, end the processes that imported modules started and left running."""
+    from swarmtest.processes.tree import Supervision
+
+    supervision, process = Supervision(), os.getpid()
+
+    def end() -> None:
+        if os.getpid() == process:
+            supervision.end()
+
+    atexit.register(end)
 
 
 def _try_import(name: str, shown: str) -> None:

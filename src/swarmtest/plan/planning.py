@@ -191,6 +191,7 @@ class CombinationPlanner:
             on = [numbers[name] for name in combination.on]
             return coin_share(rates, on, [numbers[name] for name in combination.off])
         if isinstance(self.strategy, Sized) and not self.space.clauses:
+            self.strategy.ask(self.space, 0, Stream())  # raises the errors of this space
             sizes = self.strategy.low, min(self.strategy.high or count, count)
             return sized_share(count, len(combination.on), len(combination.off), *sizes)
         if isinstance(self.strategy, AllOn):

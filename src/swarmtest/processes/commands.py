@@ -13,13 +13,15 @@ import resource
 import select
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from swarmtest.core.errors import UserError
-from swarmtest.processes import tree
+from swarmtest.processes import limits, tree
+from swarmtest.processes.fork import KILLS, MOST_KILLS
 
+Result = TypeVar("Result")
 OUTPUT_LIMIT = 1 << 20
 _CHUNK = 1 << 16
 _CHUNKS_IN_A_ROW = 16
@@ -45,6 +47,41 @@ class ProcessEnd:
     def signal(self) -> int:
         """The signal that ended it; 0 when it exited by itself."""
         return os.WTERMSIG(self.status) if os.WIFSIGNALED(self.status) else 0
+
+    @property
+    def perhaps_from_outside(self) -> bool:
+        """Whether it, or the last command of a shell, was killed by a signal that others send.
+
+        >>> ProcessEnd(status=(128 + 9) << 8, timed_out=False).perhaps_from_outside
+        True
+        """
+        number = self.signal or os.waitstatus_to_exitcode(self.status) - 128
+        return not self.timed_out and number in KILLS
+
+
+def run_until_not_killed(
+    run: Callable[[], Result], was_killed: Callable[[Result], bool]
+) -> tuple[Result, bool]:
+    """Run something again while a process of it is killed.
+
+    Return its result, and whether that is of another run than the first. What is killed each time,
+    or for want of memory, kills itself.
+
+    >>> results = iter(["killed", "fine"])
+    >>> run_until_not_killed(lambda: next(results), lambda result: result == "killed")
+    ('fine', True)
+    >>> run_until_not_killed(lambda: "killed", lambda result: result == "killed")
+    ('killed', False)
+    """
+    kills = 0
+    while True:
+        out_of_memory = limits.OutOfMemoryRecord()
+        result = run()
+        if not was_killed(result):
+            return result, kills > 0
+        kills += 1
+        if kills == MOST_KILLS or out_of_memory.happened_again():
+            return result, False
 
 
 class Output:

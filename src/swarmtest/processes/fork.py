@@ -7,6 +7,7 @@ until its process ended. `Death` says how a process ended, as the fault of a tes
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import pickle
@@ -24,11 +25,18 @@ from swarmtest.processes import frames, limits, tree
 
 Answer = TypeVar("Answer")
 
-MOST_KILLS = 3
-"""How often a test's process must be killed before that is what the test does."""
-_KILLS = (signal.SIGKILL, signal.SIGTERM)
+MOST_KILLS = 4
+"""How often a test's process must be killed before that is what the test does.
+
+Among a thousand random kills, three that hit the same test are not rare enough.
+"""
+KILLS = (signal.SIGKILL, signal.SIGTERM)
+"""The signals that people, schedulers and kernels send."""
 _LOOK = 0.05
 """Seconds between looks whether a silent process has ended."""
+_DYING = 1.0
+"""Seconds that a killed process may take to end."""
+_DESCRIPTORS = 1 << 16
 
 
 class Fork:
@@ -76,6 +84,116 @@ class Fork:
         return self._end
 
 
+class ShieldedFork(Fork):
+    """A fork whose parent is not this process, but one between them.
+
+    A test may kill or stop its parent. That must not be the program that waits for the test, which
+    could not tell anybody then. The process between waits for the fork, and reports how it ended.
+
+    The function gets another one, which returns if the parent is alive, and otherwise never: the
+    kernel kills the fork then. A kill takes its time, so call it before an answer counts.
+
+    >>> def run(wait_for_parent):
+    ...     os.kill(os.getppid(), signal.SIGKILL)
+    ...     wait_for_parent()
+    >>> fork = ShieldedFork(run)
+    >>> _ = fork.reap(kill=False)
+    >>> fork.killed_parent
+    True
+    """
+
+    def __init__(self, run: Callable[[Callable[[], None]], object]) -> None:
+        # Here, so that the user is told if no more files can be opened.
+        self._report, report = os.pipe()
+        question, reply = os.pipe(), os.pipe()
+        self.killed_parent = False
+        """Whether the process between was killed, and not by `kill`; known when it is reaped."""
+        self._was_killed = False
+        super().__init__(lambda: self._stand_between(run, report, question, reply))
+        for descriptor in (report, *question, *reply):
+            os.close(descriptor)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has ended."""
+        if self._end is None:
+            tree.resume_if_stopped(self.pid)
+        return super().has_ended
+
+    def kill(self) -> None:
+        """Kill it, but not yet what it started."""
+        self._was_killed = self._was_killed or self._end is None
+        super().kill()
+
+    def reap(self, *, kill: bool, kill_strays: bool = True) -> tuple[int, float]:
+        """Wait for its end, kill what it started, and return its status and CPU seconds."""
+        if self._end is not None:
+            return self._end
+        while not kill and not self.has_ended:  # it may be stopped, and then has to be resumed
+            time.sleep(_LOOK / 100)
+        status, seconds = super().reap(kill=kill, kill_strays=kill_strays)
+        os.set_blocking(self._report, False)
+        try:
+            report = os.read(self._report, 4)
+        except BlockingIOError:  # a process that could not be killed still has the pipe
+            report = b""
+        os.close(self._report)
+        self.killed_parent = not report and not self._was_killed and os.WIFSIGNALED(status)
+        self._end = int.from_bytes(report, "little") if report else status, seconds
+        return self._end
+
+    def _stand_between(
+        self,
+        run: Callable[[Callable[[], None]], object],
+        report: int,
+        question: tuple[int, int],
+        reply: tuple[int, int],
+    ) -> None:
+        """Fork again, run the function there, and report how that ended."""
+        os.close(self._report)
+        tree.die_with_parent()
+        (asked, ask), (told, tell) = question, reply
+        # Before the fork, which may send one of these at once.
+        signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
+        handlers = [signal.signal(number, signal.SIG_IGN) for number in signals]
+        pid = tree.fork()
+        if not pid:
+            for number, handler in zip(signals, handlers, strict=True):
+                signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+            for descriptor in (report, asked, tell):
+                os.close(descriptor)
+
+            def wait_for_parent() -> None:
+                os.write(ask, b"?")
+                if not os.read(told, 1):
+                    # The parent is dead, and so is this process in a moment; or else the program
+                    # has overwritten the descriptors, and then no answer will arrive either.
+                    time.sleep(_DYING)
+
+            run(wait_for_parent)
+            return
+        signal.signal(signal.SIGUSR2, lambda *_: _ask_for_stack(pid))
+        # A pipe of others that is open here would not seem closed when the fork has ended.
+        kept = sorted((report, asked, tell))
+        for low, high in itertools.pairwise([-1, *kept, _DESCRIPTORS]):
+            os.closerange(low + 1, high)
+        watched = [asked, *([os.pidfd_open(pid)] if hasattr(os, "pidfd_open") else [])]
+        while not tree.has_ended(pid):
+            if asked in select.select(watched, [], [], _LOOK)[0]:
+                if os.read(asked, 1):
+                    os.write(tell, b"!")
+                else:  # the program has closed its end
+                    watched.remove(asked)
+        status, _ = tree.reap(pid)
+        os.write(report, status.to_bytes(4, "little"))
+
+
+def _ask_for_stack(pid: int) -> None:
+    """Pass `limits.end_with_stack` on."""
+    tree.kill(pid, signal.SIGUSR2)
+    tree.kill(pid, signal.SIGCONT)
+
+
 @dataclass(frozen=True)
 class Death:
     """How a process that ran a test ended."""
@@ -89,15 +207,14 @@ class Death:
     """It could not send its results any more: a test closed its pipe, or wrote into it."""
     broken: bool = False
     """The code that runs tests failed in it: a test changed something that all code needs."""
+    killed_parent: bool = False
+    """Whether its parent was killed, and it with it."""
 
     @property
     def perhaps_from_outside(self) -> bool:
-        """Whether it was killed by a signal that people, schedulers and kernels send.
-
-        A test may send it to itself, too: then it does so again.
-        """
+        """Whether it was killed by one of `KILLS`; if a test did that, it does so again."""
         ours = self.stopped or self.timed_out or self.pipe_gone or self.broken
-        return not ours and os.WIFSIGNALED(self.status) and os.WTERMSIG(self.status) in _KILLS
+        return not ours and os.WIFSIGNALED(self.status) and os.WTERMSIG(self.status) in KILLS
 
     def fault(self, dump: str, timeout: float) -> Fault:
         """Return the fault that a test showed by ending its process; `dump` is what it printed."""
@@ -107,6 +224,8 @@ class Death:
         if self.broken:
             text = "the program changed its process so that nothing can run in it any more"
             return Fault("exit", text, dump)
+        if self.killed_parent:
+            return Fault("signal", _KILLED_PARENT, dump)
         if self.timed_out:
             # Where a loop was when its time was up varies; what it was called from does not.
             outer = python_stack_of_dump(dump, outermost=True)
@@ -120,6 +239,9 @@ class Death:
             return Fault("signal", f"{signal.Signals(number).name}{hint}{where}", dump)
         status = os.WEXITSTATUS(self.status)
         return Fault("exit", f"the program ended its process with exit status {status}", dump)
+
+
+_KILLED_PARENT = "the program killed the process that had started it"
 
 
 class NoAnswer(Exception):
@@ -147,11 +269,9 @@ def in_fork(call: Callable[[], Answer], seconds: float) -> Answer:
             answer = NoAnswer(message_of(error))
         send(answer)
 
-    answers, status = _run_in_fork(run, seconds)
-    if not answers and status is None:
-        raise NoAnswer(f"it was not over after {seconds:g} s")
+    answers, end = _run_in_fork(run, seconds)
     if not answers:
-        raise NoAnswer(_how_it_ended(status or 0))
+        raise NoAnswer(end or f"it was not over after {seconds:g} s")
     if isinstance(answers[0], UserError | NoAnswer | OSError):
         raise answers[0]
     return answers[0]  # type: ignore[no-any-return]
@@ -174,12 +294,16 @@ def messages_of_fork(
 
 def _run_in_fork(
     work: Callable[[Callable[[Any], None]], None], seconds: float
-) -> tuple[list[Any], int | None]:
-    """Run `work` in a fork; return its messages and its status, None if its time was up."""
+) -> tuple[list[Any], str]:
+    """Run `work` in a fork; return its messages and how it ended, empty if its time was up."""
     limits.flush_streams()
     read, write = os.pipe()
 
-    def live() -> None:
+    def live(wait_for_parent: Callable[[], None]) -> None:
+        def send(message: Any) -> None:
+            wait_for_parent()
+            frames.send_pickled(write, message)
+
         os.close(read)
         try:
             # What a race waits for in vain is ended by an interrupt.
@@ -188,9 +312,9 @@ def _run_in_fork(
         except OSError as error:  # too many open files
             frames.send_pickled(write, error)
             return
-        work(lambda message: frames.send_pickled(write, message))
+        work(send)
 
-    fork = Fork(live)
+    fork = ShieldedFork(live)
     os.close(write)
     try:
         messages, in_time = _receive_until_end(read, fork, time.monotonic() + seconds)
@@ -198,7 +322,9 @@ def _run_in_fork(
     finally:
         fork.reap(kill=True)
         os.close(read)
-    return messages, status if in_time else None
+    if not in_time:
+        return messages, ""
+    return messages, "it killed its parent" if fork.killed_parent else _how_it_ended(status)
 
 
 def _receive_until_end(read: int, fork: Fork, until: float) -> tuple[list[Any], bool]:

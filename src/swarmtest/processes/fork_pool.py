@@ -30,7 +30,7 @@ from typing import Any, Generic, TypeVar
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Fault, Result, Verdict
 from swarmtest.processes import frames, limits
-from swarmtest.processes.fork import MOST_KILLS, Death, Fork
+from swarmtest.processes.fork import MOST_KILLS, Death, ShieldedFork
 
 Answer = TypeVar("Answer")
 
@@ -55,16 +55,16 @@ class AnsweringFork(Generic[Answer]):
         questions, self._ask = os.pipe()
         answers, replies = os.pipe()
 
-        def live() -> None:
+        def live(wait_for_parent: Callable[[], None]) -> None:
             os.close(self._ask)
             os.close(answers)
             dump = self._stderr.fileno()
             limits.prepare(memory, errors=dump, quiet=quiet)
             limits.refuse_debugger()
             limits.dump_stack_on_death(dump)
-            _serve(answer, questions, replies, most)
+            _serve(answer, questions, replies, most, wait_for_parent)
 
-        self._fork = Fork(live)
+        self._fork = ShieldedFork(live)
         os.close(questions)
         os.close(replies)
         self.answers = frames.Frames(answers, pickle.loads)
@@ -84,6 +84,11 @@ class AnsweringFork(Generic[Answer]):
     def has_ended(self) -> bool:
         """Whether it has ended; `reap` is still to be called."""
         return self._fork.has_ended
+
+    @property
+    def killed_parent(self) -> bool:
+        """Whether it killed its parent; known after `reap`."""
+        return self._fork.killed_parent
 
     def end_with_stack(self) -> None:
         """Have a process that takes too long write down what it is doing, and end."""
@@ -182,10 +187,21 @@ class PendingAnswer(Generic[Answer]):
         self._kills += 1
         return self._kills < MOST_KILLS and not _out_of_memory().happened_again()
 
+    def _ends_in_time(self) -> bool:
+        """Wait for a process that has closed its pipe: it is about to end, or goes on silently."""
+        while not self._process.has_ended:
+            if time.monotonic() > self._deadline:
+                self._process.end_with_stack()
+                return False
+            time.sleep(_LOOK_SECONDS / 10)
+        return True
+
     def _died(self, timed_out: bool) -> None:
         self.over = True
+        timed_out = timed_out or not self._ends_in_time()
         status, cpu_ns, words = self._process.reap(killed=timed_out)
-        death = Death(status, cpu_ns, timed_out, stopped=False)
+        killed_parent = self._process.killed_parent
+        death = Death(status, cpu_ns, timed_out, stopped=False, killed_parent=killed_parent)
         if self._another is not None and death.perhaps_from_outside and self._may_ask_again():
             self.over = False
             self._process = self._another()
@@ -293,7 +309,13 @@ def run_isolated(
     return Result(Verdict.FAILED, outcome) if isinstance(outcome, Fault) else outcome
 
 
-def _serve(answer: Callable[[Any], Any], questions: int, replies: int, most: int) -> None:
+def _serve(
+    answer: Callable[[Any], Any],
+    questions: int,
+    replies: int,
+    most: int,
+    wait_for_parent: Callable[[], None],
+) -> None:
     arriving = frames.Frames(questions, pickle.loads)
     for left in reversed(range(most)):
         question = arriving.next()
@@ -305,6 +327,7 @@ def _serve(answer: Callable[[Any], Any], questions: int, replies: int, most: int
         except UserError as error:
             reply = error
         fit = left > 0 and _left_nothing()
+        wait_for_parent()
         frames.send_pickled(replies, (reply, fit))
         if not fit:
             return

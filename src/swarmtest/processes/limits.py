@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import functools
 import gc
 import os
 import resource
@@ -102,6 +103,7 @@ class OutOfMemoryRecord:
         return [line for line in lines if line.startswith("oom_kill ")]
 
 
+@functools.cache
 def _memory_events() -> list[str]:
     """Return the files that count kills for want of memory, of our group or else of the machine."""
     files: list[str] = []

@@ -27,6 +27,9 @@ from swarmtest.subjects.subject import Subject
 from swarmtest.ui.terminal.reduced_tests import as_shown, reduction_line, replay_words, with_reasons
 from swarmtest.ui.terminal.tables import command_text, fault_configurations, fault_lines
 from swarmtest.ui.terminal.text import kind_and_signature, one_line
+from swarmtest.why.explanation import Explanation
+from swarmtest.why.fault_explanations import IN_PASSING, explain_faults
+from swarmtest.why.views import explanation_lines
 
 _IN_FULL = 3
 """How many faults are reduced and shown with their tests; the others get a line each."""
@@ -73,6 +76,11 @@ class FailureReport:
             self.text = self._faults(store)
         elif progress.invalid == progress.tests:
             self.text = self._nothing_tested(store)
+        elif not progress.steps and self._subject.part == "step":
+            self.text = (
+                f"no action ran in {plural(progress.tests, 'test')}, so nothing was tested: at the "
+                "start, no guard was true (when=), or every pool was empty"
+            )
 
     def _nothing_tested(self, store: Store) -> str:
         tests = self._outcome.progress.tests
@@ -113,6 +121,8 @@ class FailureReport:
         record = store.campaign(campaign)
         reduced = self._reduced(store)
         why = with_reasons(why_in_short(study_or_none(store, campaign)), reduced)
+        for fault_id, explanation in self._explained(store).items():
+            why.setdefault(fault_id, []).extend(explanation_lines(explanation))
         configurations = fault_configurations(store, campaign, faults)
         tests = plural(self._outcome.progress.tests, "test")
         more = "; ..." if len(faults) > 1 else ""
@@ -177,6 +187,16 @@ class FailureReport:
             raise KeyboardInterrupt
         self._untried = reductions.untried
         return reductions
+
+    def _explained(self, store: Store) -> dict[str, Explanation]:
+        """Explain the faults that are shown in full by experiments on their reduced tests."""
+        if self._config.getoption("--swarm-no-why"):
+            return {}
+        shown = [fault.id for fault in self._outcome.faults[:_IN_FULL]]
+        with forking(), silence():
+            return explain_faults(
+                self._subject, store, self._outcome.campaign, budget=IN_PASSING, faults=shown
+            )
 
     def _replay(self, fault: FaultRecord, small: ReductionRecord | None, store: Store) -> str:
         """Return the command that runs the shown test again."""

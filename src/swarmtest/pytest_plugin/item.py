@@ -204,7 +204,7 @@ def describes_a_subject(file: Path, named: bool) -> bool:
         return False
     try:
         return "generate" in tomllib.loads(file.read_text())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return True  # running it reports what is wrong
 
 

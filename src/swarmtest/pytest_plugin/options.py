@@ -125,6 +125,11 @@ def add_options(parser: pytest.Parser) -> None:
         "machines that cannot reach them are skipped",
     )
     option(
+        "--swarm-no-why",
+        action="store_true",
+        help="do not explain faults by experiments on their reduced tests",
+    )
+    option(
         "--swarm-hypothesis",
         action="store_true",
         help="run the state machines of Hypothesis with swarmtest",

@@ -193,7 +193,7 @@ class RaceTest:
                 data.get("fault", ""),
                 tuple((str(thread), int(at)) for thread, at in data.get("seen", ())),
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise UserError(f"a saved test of threads is broken: {error!r}") from None
 
     @property

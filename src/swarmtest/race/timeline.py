@@ -90,6 +90,8 @@ class Explanation:
             TimelineRow(**{**row, "does": tuple(row["does"]), "held": tuple(row["held"])})
             for row in data["rows"]
         )
+        for row in rows:
+            _start_order(row.thread)  # a name of another form is an error here, not when shown
         lists = {name: tuple(data[name]) for name in ("replays", "switches", "notes")}
         return cls(**{**data, **lists, "rows": rows})
 

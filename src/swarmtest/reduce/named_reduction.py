@@ -179,6 +179,11 @@ def _find_test(
     if any(option.kind == "command" for option in options) and _is_plain_file(name):
         plain = PlainFile(name, parts)
         return NamedTest(plain, plain.test(Path(name).read_bytes()), None), None
+    if parts != "lines":
+        raise UserError(
+            f"--parts {parts} is for a plain file, together with --keep command=...: the parts of "
+            f"{name} are known"
+        )
     named = named_test(name, store, timeout, watch)
     return named, watching[0] if watching else None
 
@@ -190,7 +195,7 @@ def _is_plain_file(name: str) -> bool:
         return False
     try:
         data = json.loads(path.read_text())
-    except ValueError:
+    except (ValueError, RecursionError):
         return True
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from None
@@ -205,7 +210,7 @@ def _fault_of(named: NamedTest, name: str, seconds: float, has_criterion: bool) 
         if has_criterion:
             return None
         raise UserError(f"{name} passed: say what to keep, like --keep coverage=90")
-    result = run_isolated(lambda: named.subject.replay(named.data), seconds)
+    result = run_isolated(lambda: named.subject.replay(named.data), seconds, quiet=True)
     if result.verdict == Verdict.INVALID:
         raise UserError(f"{name} is invalid: {result.missing}")
     if result.fault is None and not has_criterion:
@@ -230,7 +235,7 @@ class ReductionState:
             try:
                 data = json.loads(self._path.read_text())
                 about, answers = data["about"], data["answers"]
-            except (OSError, ValueError, KeyError, TypeError):
+            except (OSError, ValueError, KeyError, TypeError, RecursionError):
                 raise UserError(f"{self._path} is not a state that `reduce` wrote") from None
             if about != self._about:
                 raise UserError(

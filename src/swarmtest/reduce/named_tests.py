@@ -54,6 +54,7 @@ def named_test(
     `before_loading` is called with the subject before it is loaded, because coverage has to be
     installed first.
     """
+    _refuse_no_name(name)
     prepare = before_loading or (lambda reference: None)
     if re.fullmatch(r"\d+#\d+", name):
         campaign, trial = map(int, name.split("#"))
@@ -72,11 +73,17 @@ def named_test(
     return _from_file(Path(name), prepare)
 
 
+def _refuse_no_name(name: str) -> None:
+    if not name:  # as a path, that would be the current directory
+        raise UserError("name a test: CAMPAIGN#TRIAL, like 3#17, a fault, or a file")
+
+
 def stored_code(name: str, store: str | None) -> str | None:
     """Return the code of a test without loading its subject; None if the test is not stored.
 
     `name` is as for `named_test`. The test of a trial is stored only on request and for faults.
     """
+    _refuse_no_name(name)
     if re.fullmatch(r"\d+#\d+", name):
         campaign, trial = map(int, name.split("#"))
         return _code_of_trial(_open(store), campaign, trial)
@@ -225,6 +232,8 @@ def _data_in(path: Path) -> dict[str, Any]:
         raise UserError(f"cannot read {path}: {error.strerror}") from None
     except ValueError as error:
         raise UserError(f"{path} is not JSON: {error}") from None
+    except RecursionError:
+        raise UserError(f"{path} is nested too deeply to be a test") from None
     if not isinstance(data, dict) or not isinstance(data.get("subject"), str):
         raise UserError(f"{path} is not a test that `swarmtest replay --save` wrote")
     return data

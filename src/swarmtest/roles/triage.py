@@ -3,9 +3,11 @@
 Order: faults whose features are known come before those with too little data, and rare ones before
 frequent ones: if one test in 50,000 shows a fault, nobody else will find it again.
 
-Two signatures, one bug: if no feature is more frequent in the tests of one fault than in those of
-the other, and both have triggers or suppressors, the features do not distinguish them. And if one
-fault needs everything that another needs, and more, it may be the other one, seen through the
+Two signatures, one bug: one cause is weighed against two. With one cause, a feature shifts the odds
+of both faults alike; with two, some feature shifts them differently. If the tests speak clearly for
+one cause, the two may be one bug; if they speak for neither, there are too few hits to tell. (That
+no difference is significant is no evidence: between two faults with ten hits each, few are.) And if
+one fault needs everything that another needs, and more, it may be the other one, seen through the
 additional feature, unless that feature also changes how often either of them shows.
 
 One signature, two bugs: if the tests of a fault have one feature *or* another, each unneeded where
@@ -19,24 +21,36 @@ configurations.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from swarmtest.analysis.bit_counts import Words, packed_column
-from swarmtest.analysis.intervals import benjamini_hochberg, normal_p_value, wilson_interval
+from swarmtest.analysis.intervals import Floats
 from swarmtest.analysis.role_cells import INSUFFICIENT, SUPPRESSOR, TRIGGER
 from swarmtest.core.constraints import Constraint
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import plural
 from swarmtest.core.targets import Target
 from swarmtest.roles.pairs import Pair
-from swarmtest.roles.roles import FeatureRole
+from swarmtest.roles.roles import FeatureRole, hitting_rate
 from swarmtest.roles.study import Study
 
 _MOST = 0.5
 """A fault does not need a combination that fewer than this share of its tests have."""
 _GAIN = 0.005
 """A feature that improves the separation by less than this is left out of a combination."""
+_CLEAR = 3.0
+"""One cause, or two, is said if it is this much more likely than the other (Jeffreys 1961)."""
+_DIFFERENT = 2.0
+"""How many features two different causes treat differently, on average."""
+_GRID = (np.arange(200) + 0.5) / 200
+_FACTORS = _GRID / (1 - _GRID)
+"""Factors of odds that take a fair coin to every probability alike."""
+_NAMED = 3
+"""How many uncertain pairs of faults are named."""
 _PASSIVE = 0.2
 """A feature that only takes steps from the others shifts its share by less than this."""
 
@@ -89,6 +103,8 @@ class FaultRelation:
     other: Target
     beyond: tuple[str, ...] = ()
     """What `other` needs beyond what `one` needs; empty if no feature distinguishes them."""
+    uncertain: bool = False
+    """Whether there are too few hits to tell one cause from two."""
 
     def sentence(self) -> str:
         """Describe the relation in words.
@@ -103,6 +119,8 @@ class FaultRelation:
                 f"{other} needs all that {one} needs, and {names}: perhaps the same bug, seen "
                 f"through {names}"
             )
+        if self.uncertain:
+            return f"{one} and {other}: too few hits to tell whether they are one bug"
         return f"{one} and {other}: no feature tells them apart: perhaps one bug"
 
 
@@ -112,6 +130,20 @@ class Triage:
 
     faults: tuple[TriagedFault, ...]
     relations: tuple[FaultRelation, ...]
+
+    def sentences(self) -> list[str]:
+        """Describe the relations; those that are uncertain, of which there may be many, at once."""
+        told = [r.sentence() for r in self.relations if not r.uncertain]
+        uncertain = [r for r in self.relations if r.uncertain]
+        if len(uncertain) < 2:
+            return told + [r.sentence() for r in uncertain]
+        named = [f"{r.one.name} and {r.other.name}" for r in uncertain[:_NAMED]]
+        more = len(uncertain) - len(named)
+        rest = f", and {plural(more, 'more pair')}" if more else ""
+        return [
+            *told,
+            f"too few hits to tell which of these are one bug: {', '.join(named)}{rest}",
+        ]
 
 
 def triage(study: Study) -> Triage:
@@ -131,8 +163,11 @@ def triage(study: Study) -> Triage:
 
 
 def _triaged(study: Study, fault: Target, roles: list[FeatureRole], rate: float) -> TriagedFault:
-    hits = len(study.hits(fault))
-    low, high = wilson_interval(hits, study.evidence.n, study.confidence)
+    hit, evidence = study.hit(fault), study.evidence
+    shown = hitting_rate(
+        hit, np.ones(evidence.n), evidence.clusters, study.chances.same_seed, study.confidence
+    )
+    assert shown is not None, "a study has tests"
     clearest = sorted(roles, key=lambda r: -abs(r.estimate - r.base))
     triggers, suppressors = (
         tuple(r.feature for r in clearest if r.role == role and r.is_discovery(rate))
@@ -141,10 +176,10 @@ def _triaged(study: Study, fault: Target, roles: list[FeatureRole], rate: float)
     unknown = all(r.role == INSUFFICIENT for r in roles)
     return TriagedFault(
         fault,
-        hits,
-        hits / study.evidence.n,
-        low,
-        high,
+        int(hit.sum()),
+        shown.value,
+        shown.low,
+        shown.high,
         triggers,
         suppressors,
         max(r.missing_hits for r in roles) if unknown else 0,
@@ -161,8 +196,9 @@ def _relation(
     other_roles: list[FeatureRole],
     rate: float,
 ) -> FaultRelation | None:
-    if not _are_distinguished(one_roles, other_roles, rate):
-        return FaultRelation(one, other)
+    odds = two_causes_against_one(one_roles, other_roles)
+    if odds < _CLEAR:
+        return FaultRelation(one, other, uncertain=odds > 1 / _CLEAR)
     first, second = _needed(one_roles, rate), _needed(other_roles, rate)
     if not (first and second and (first < second or second < first)):
         return None
@@ -181,20 +217,50 @@ def _needed(roles: list[FeatureRole], rate: float) -> set[str]:
     return {r.feature for r in roles if r.role == TRIGGER and r.share == 1 and r.is_discovery(rate)}
 
 
-def _are_distinguished(one: list[FeatureRole], other: list[FeatureRole], rate: float) -> bool:
-    """Return whether some feature is more frequent in the tests of one of two faults."""
-    p_values = [
-        _difference(a, b) for a, b in zip(one, other, strict=True) if a.hits >= 1 and b.hits >= 1
-    ]
-    return bool((benjamini_hochberg(p_values) <= rate).any()) if p_values else False
+def two_causes_against_one(one: Sequence[FeatureRole], other: Sequence[FeatureRole]) -> float:
+    """Return how much more likely the features of two faults' hits are with two causes than one.
+
+    This is a Bayes factor. A feature multiplies its odds of being in a hit by some factor: by 1 in
+    half of the cases, else by anything. With one cause the factor is the same for both faults. With
+    two, some features, `_DIFFERENT` of them on average and at least one, have two factors.
+
+    >>> def role(share, hits):
+    ...     return FeatureRole("f", "trigger", share, 0, 1, 0.5, hits, 1, 1, 4)
+    >>> alike = two_causes_against_one([role(1.0, 40)], [role(1.0, 40)])
+    >>> apart = two_causes_against_one([role(1.0, 40)], [role(0.5, 40)])
+    >>> alike < 0.2 and apart > 1000
+    True
+    """
+    pairs = [(a, b) for a, b in zip(one, other, strict=True) if a.hits and b.hits]
+    if not pairs:
+        return 1.0
+    different = min(_DIFFERENT / len(pairs), 0.5)
+    ratios = [_apart_against_alike(a, b) for a, b in pairs]
+    none = (1 - different) ** len(ratios)
+    some = math.prod(1 - different + different * ratio for ratio in ratios)
+    return max(some - none, 0.0) / (1 - none)
 
 
-def _difference(a: FeatureRole, b: FeatureRole) -> float:
-    """Return the p-value of two shares being equal, each relative to its own base rate."""
-    shift = (a.share - a.base) - (b.share - b.base)
-    pooled = (a.share * a.hits + b.share * b.hits + 1) / (a.hits + b.hits + 2)
-    spread = np.sqrt(pooled * (1 - pooled) * (1 / a.hits + 1 / b.hits))
-    return float(normal_p_value(shift / spread))
+def _apart_against_alike(a: FeatureRole, b: FeatureRole) -> float:
+    """Return the Bayes factor of two factors of one feature's odds against a common one."""
+    (first, second), (first_none, second_none) = (
+        [_likelihood(role, factor) for role in (a, b)] for factor in (_FACTORS, np.ones(1))
+    )
+    alike = ((first * second).mean() + (first_none * second_none).mean()) / 2
+    a_any, b_any, a_none, b_none = (x.mean() for x in (first, second, first_none, second_none))
+    # That neither fault is affected is not a difference.
+    apart = (a_any * b_any + a_any * b_none + a_none * b_any) / 3
+    return float(apart / alike)
+
+
+def _likelihood(role: FeatureRole, factor: Floats) -> Floats:
+    """Return how likely a feature's count is in the hits of a fault, up to a constant."""
+    share = role.base * factor / (role.base * factor + 1 - role.base)
+    inside = role.share * role.hits
+    # The largest value is 1, so that many hits do not underflow.
+    best = np.clip(role.share, 1e-12, 1 - 1e-12)
+    log = inside * np.log(share / best) + (role.hits - inside) * np.log((1 - share) / (1 - best))
+    return np.asarray(np.exp(log), float)
 
 
 # Combinations of features.

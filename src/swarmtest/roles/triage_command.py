@@ -31,7 +31,7 @@ def triage_lines(found: Triage, screen: int = 0) -> list[str]:
     lines = [head, rule]
     for row, fault in zip(body, found.faults, strict=True):
         lines += [row, *(f"          {part}" for part in lines_of(_features(fault), screen - 10))]
-    related = [relation.sentence() for relation in found.relations]
+    related = found.sentences()
     related += [
         f"{fault.fault.name}: {pair.sentence()}: perhaps two bugs behind one signature"
         for fault in found.faults
@@ -79,8 +79,7 @@ def triage(campaigns: list[int], as_json: bool, confidence: float, store: str | 
     result = triaged(study)
     if as_json:
         faults = [fault.to_json() for fault in result.faults]
-        relations = [relation.sentence() for relation in result.relations]
-        data = {"faults": faults, "relations": relations, "notes": study.notes}
+        data = {"faults": faults, "relations": result.sentences(), "notes": study.notes}
         click.echo(json_text(data))
         return
     if not result.faults:

@@ -212,7 +212,7 @@ def run_searches(
 
     def make(number: int) -> Search:
         view = _Progress() if shown else None
-        return Search(space, seed=number, store=store, on_progress=view, **arguments)
+        return Search(space, seed=number, isolated=True, store=store, on_progress=view, **arguments)
 
     if shown:
         limit = make(seed).stopping.describe()

@@ -65,8 +65,9 @@ class Search:
     a fitness of `reach`, after a number of `faults`, when the function `when` returns true, on
     Ctrl-C, or when the engine has nothing left to propose. `before` and `after` are tasks around
     the whole search. With several `workers`, as many points are visited at a time, each in a
-    process of its own; points and seeds stay the same, unless the engine learns. `file` is where
-    the space was read from.
+    process of its own; points and seeds stay the same, unless the engine learns. With `isolated`,
+    one worker uses processes of their own too, so that a test that ends its process has failed and
+    does not end the search. `file` is where the space was read from.
 
     If a test is repeated, all results are stored, unless `keep` is ``combined``. The engine gets
     one result, combined as `combine` says: ``cumulated``, ``best``, ``worst`` or a function.
@@ -97,6 +98,7 @@ class Search:
         keep: str = "all",
         seed: int = 0,
         workers: int = 1,
+        isolated: bool = False,
         store: str | Store | None = None,
         file: str = "",
         on_progress: Show | None = None,
@@ -116,6 +118,7 @@ class Search:
         if workers < 1:
             raise UserError(f"a search has at least 1 worker, not {workers}")
         self.workers = workers
+        self._isolated = isolated or workers > 1
         self._store = store
         self._file = file
         self._show = on_progress or (lambda progress, faults: None)
@@ -212,9 +215,9 @@ class Search:
         self._began = time.monotonic() - self.progress.seconds
         try:
             reason = self._with_share(
-                self._loop_in_process(recording)
-                if self.workers == 1
-                else self._loop_in_parallel(recording)
+                self._loop_in_processes(recording)
+                if self._isolated
+                else self._loop_in_process(recording)
             )
         except SpaceExhausted as end:
             reason = str(end)
@@ -243,8 +246,8 @@ class Search:
             reason = self._finish_visit(recording, visit, self._results(visit))
         return reason
 
-    def _loop_in_parallel(self, recording: SearchRecording) -> str:
-        """Run several visits at a time, each in a process of its own."""
+    def _loop_in_processes(self, recording: SearchRecording) -> str:
+        """Run each visit in a process of its own, and as many at a time as there are workers."""
         reason = self.stopping.reached(self.progress)
         under_way = RunningVisits(self.workers)
         try:

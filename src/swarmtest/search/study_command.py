@@ -14,7 +14,7 @@ from swarmtest.core.errors import UserError
 from swarmtest.search.exploration import Exploration, best_sequence, random_sequence
 from swarmtest.search.export import FORMATS, collapsed, export_exploration
 from swarmtest.search.pictures import collapsed_svg, growth_svg
-from swarmtest.search.value_statistics import correlations, value_roles
+from swarmtest.search.value_statistics import UNIFORM_ENGINES, correlations, value_roles
 from swarmtest.search.views import (
     collapsed_text,
     correlations_text,
@@ -162,9 +162,9 @@ def roles(campaign: int | None, store: str | None, **options: Any) -> int:
         click.echo(f"{title_of(exploration)}\nno fault was found; --target names another target")
     else:
         click.echo(value_roles_text(results, title_of(exploration)))
-        learned = [name for name in exploration.engines if name not in ("random", "sequential")]
-        if learned:
-            click.echo(f"{', '.join(learned)} chose points by results: take these roles as rough")
+        choosy = [name for name in exploration.engines if name not in UNIFORM_ENGINES]
+        if choosy:
+            click.echo(f"{', '.join(choosy)} preferred some points: chance is the share of visited")
     return 0
 
 

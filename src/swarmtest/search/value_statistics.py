@@ -8,8 +8,9 @@ correlation, which has a direction.
 `value_roles` says which values trigger or suppress a fault or another target, as roles do for
 features: of the points where the target showed, the share with the value, with its Wilson
 interval, against the share that chance would give, which is what is allowed given the rest of
-those points (`Odds`). The unit is a point, not a run, because the runs of a point resemble each
-other. Many values are compared, so p-values are corrected (Benjamini-Hochberg).
+those points, or, if an engine preferred some points, the share of all visited points (`Odds`). The
+unit is a point, not a run, because the runs of a point resemble each other. Many values are
+compared, so p-values are corrected (Benjamini-Hochberg).
 """
 
 from __future__ import annotations
@@ -183,7 +184,7 @@ class ValueRole:
     low: float
     high: float
     base: float
-    """The share that chance would give, if all allowed points are equally likely."""
+    """The share that chance would give: of all allowed points, or of those that were visited."""
     adjusted: float
     """The p-value, corrected for all values of all targets."""
 
@@ -312,7 +313,13 @@ def groups_of(dimension: Dimension, digits: Sequence[int]) -> Groups:
 #
 # If points are forbidden, the dimensions are not independent: a value may be rare overall and yet
 # the only one that is allowed beside the others. So the chances are computed point by point.
+#
+# An engine that prefers some points (climbing, or an optimiser) visits the values near its tops
+# more often than others, whether or not a target shows there. Then the shares of the visited points
+# are the chances.
 
+UNIFORM_ENGINES = ("random", "sequential")
+"""The engines that treat all allowed points alike."""
 _MOST_EXACT_VALUES = 64
 """For a dimension with more values, the explored shares are used as chances."""
 
@@ -334,6 +341,7 @@ class Odds:
             except UserError:  # the name of a function: a store keeps no code
                 continue
         self._points = len(exploration.points)
+        self._is_visited_base = any(name not in UNIFORM_ENGINES for name in exploration.engines)
 
     def given_the_rest(
         self, place: int, points: Sequence[Configuration], groups: Groups
@@ -341,7 +349,12 @@ class Odds:
         """Return for each group of a dimension's values its mean chance at these points."""
         dimension = self._space.dimensions[place]
         count = len(values_of(dimension))
-        if count > _MOST_EXACT_VALUES or len(groups.labels) != count or not points:
+        if (
+            self._is_visited_base
+            or count > _MOST_EXACT_VALUES
+            or len(groups.labels) != count
+            or not points
+        ):
             inside = [int((groups.of_points == n).sum()) for n in range(len(groups.labels))]
             return [number / self._points for number in inside]
         totals = [0.0] * count

@@ -44,6 +44,8 @@ T = TypeVar("T")
 _BATCH = 4096
 _FEW = 100_000
 """How many trials to look for where neither the trials nor their totals tell how many there are."""
+_MOST_UNREADABLE = 2_000
+"""After so many ranges of trials that cannot be read, the rest is given up: it may be long."""
 _LOST_HITS = "its hits were damaged in the store"
 _HINTS = {
     each: get_type_hints(each)
@@ -142,6 +144,8 @@ class _CampaignReader:
         self._decoded_hits: dict[bytes, str] = {}
         self.damage: list[Damage] = []
         self.lost_trials = 0
+        self._unreadable = 0
+        """How many ranges of trials could not be read."""
 
     def read_all(self) -> None:
         """Read everything; only the notes on damage are of interest."""
@@ -174,6 +178,12 @@ class _CampaignReader:
             raise
         except Exception as error:
             raise _CampaignLostError(_cannot("read", error)) from error
+        wrong = [name for name in record.options if not _sound_option(name, record.options[name])]
+        for name in wrong:
+            self._note("", f"its option {name!r} is not what it should be")
+        if wrong:
+            options = {k: v for k, v in record.options.items() if k not in wrong}
+            record = replace(record, options=options)
         problem = self._hits_problem(record.outside)
         if problem:
             self._note("", f"what its imports reached {problem}")
@@ -243,8 +253,12 @@ class _CampaignReader:
             ranges = store.block_ranges(number)
         except Exception as error:
             self._note("", f"some trials {_cannot('read', error)}")
-            for low, high in self._halved(-1, self._end(-1)):
+            end, counted = self._end(-1), self.lost_trials
+            for low, high in self._halved(-1, end or _FEW):
                 yield from store.trials(number, after=low, before=high)
+            if not end:
+                self.lost_trials = counted
+                self._note("", "how many trials are lost is not known")
             return
         for first, last, count in ranges:
             yield from self._trials_of_block(first, last, count)
@@ -268,23 +282,27 @@ class _CampaignReader:
         return [trial._replace(missing=trial.missing or _LOST_HITS) for trial in records]
 
     def _end(self, after: int) -> int:
-        """Return a number above those of all trials."""
+        """Return a number above those of all trials; 0 if it is not known."""
         with suppress(Exception):
             newest = self._store.trials(self._number, newest_first=True, limit=1)
             return max(after, *(trial.trial for trial in newest)) + 2
         with suppress(Exception):
             return max(after, self._store.summary(self._number)["trials"]) + 2
-        return after + _FEW
+        return 0
 
     def _halved(self, after: int, before: int) -> Iterator[tuple[int, int]]:
         """Yield ranges of trials that can be read; ranges that cannot are halved."""
         if before - after < 2:
+            return
+        if self._unreadable >= _MOST_UNREADABLE:
+            self.lost_trials += before - after - 1
             return
         try:
             for _ in self._store.trials(self._number, after=after, before=before):
                 pass
             yield after, before
         except Exception:
+            self._unreadable += 1
             if before - after == 2:
                 self.lost_trials += 1
                 return
@@ -311,7 +329,7 @@ class _CampaignReader:
             return None
         try:
             test = json.loads(record.test) if record.test is not None else {}
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             self._note(where, f"its test {_cannot('decode', error)}")
         else:
             if isinstance(test, dict | list):
@@ -353,7 +371,9 @@ def _cause(error: Exception) -> Exception:
 
 
 def _cannot(done: str, error: Exception) -> str:
-    why = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+    # The advice of an error of the store, to ask the doctor, is for others.
+    cause = error.__cause__ if isinstance(error, UserError) and error.__cause__ else error
+    why = str(cause) if isinstance(cause, UserError) else f"{type(cause).__name__}: {cause}"
     participle = "decoded" if done == "decode" else done
     return f"cannot be {participle} ({' '.join(why.split())})"
 
@@ -377,12 +397,48 @@ def _has_type(value: object, hint: Any) -> bool:
     return isinstance(value, get_origin(hint) if get_origin(hint) is dict else hint)
 
 
+_NUMBER = (int, float, type(None))
+_OPTIONS: dict[str, Any] = {
+    "subject": {"text": str, "api": bool, "raises": [str], "avoid": [{"text": str}]},
+    "budget": {"tests": _NUMBER, "seconds": _NUMBER, "cpu_seconds": _NUMBER, "faults": _NUMBER},
+    "coverage": {
+        **{key: [str] for key in ("kinds", "cover", "imports", "left_out")},
+        **dict.fromkeys(("probes", "beside", "package", "harness", "from"), str),
+    },
+    "search": {"file": str, "fitness": str, "keep": str, "combine": str, "forbid": [str]},
+    "process": {"host": str, "pid": int, "started": str},
+    "plan": {},
+    "killed": [int],
+    "seconds": _NUMBER,
+    "memory": (str, *_NUMBER),
+    **dict.fromkeys(("machine", "part", "python"), str),
+}
+"""The forms of options: a type or types, a list of what is in it, or a mapping with known keys."""
+
+
+def _sound_option(name: str, value: object) -> bool:
+    return value is None or _has_form(value, _OPTIONS.get(name, object))
+
+
+def _has_form(value: Any, form: Any) -> bool:
+    if isinstance(form, list):
+        return isinstance(value, list) and all(_has_form(item, form[0]) for item in value)
+    if isinstance(form, dict):
+        return isinstance(value, dict) and all(
+            _has_form(value[key], form[key]) for key in form.keys() & value.keys()
+        )
+    return isinstance(value, form)
+
+
 def _sound_configuration(space: Space | None, packed: bytes) -> bool:
     if space is None:
         return True
     try:
-        return Configuration.from_bytes(space, packed).to_bytes() == packed
-    except (ValueError, LookupError, TypeError, struct.error, UserError):
+        configuration = Configuration.from_bytes(space, packed)
+        return configuration.to_bytes() == packed and all(
+            configuration[setting.name] in setting.values for setting in space.settings
+        )
+    except (ValueError, LookupError, TypeError, struct.error, UserError, RecursionError):
         return False
 
 

@@ -139,8 +139,8 @@ def _feature_sums(trials: Sequence[TrialRecord], features: int) -> list[Any]:
     known = 0
     for trial in trials:
         included = _included(trial.configuration, features)
-        counts = unpack_counts(trial.used) if trial.used[:1] in (b"\1", b"\4") else ()
-        has_counts = features > 0 and len(counts) == features
+        has_counts = features > 0 and _has_counts(trial.used, features)
+        counts = unpack_counts(trial.used) if has_counts else ()
         known += has_counts
         for i in range(features):
             sums[0][i] += included[i]
@@ -149,6 +149,13 @@ def _feature_sums(trials: Sequence[TrialRecord], features: int) -> list[Any]:
                 sums[2][i] += counts[i] > 0
                 sums[3][i] += counts[i]
     return [*sums, known]
+
+
+def _has_counts(used: bytes, features: int) -> bool:
+    """Return whether a trial has a count for each feature, as `pack_counts` packs them."""
+    if used[:1] == b"\4":
+        return len(used) == 1 + 4 * features and max(unpack_counts(used)) > 255
+    return used[:1] == b"\1" and len(used) == 1 + features
 
 
 def _included(packed: bytes, features: int) -> list[bool]:

@@ -33,7 +33,15 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from swarmtest.core.sampling import Proposal, alike_given_the_others, toss, weigh
+from swarmtest.core.dimensions import Feature
+from swarmtest.core.sampling import (
+    Proposal,
+    alike_given_the_others,
+    odds_by_size,
+    rates_for,
+    toss,
+    weigh,
+)
 from swarmtest.core.seeds import Stream
 from swarmtest.core.space import Space
 from swarmtest.strategies.strategy import register
@@ -42,8 +50,11 @@ from swarmtest.strategies.strategy import register
 
 FLOOR = 1 / 32
 """A feature with a weight below this is left out."""
-_STEEPEST = 3.0
+STEEPEST = 3.0
 """The largest exponent of a power law."""
+
+_FEW_DRAWS, _OVERHEAD = 400, 6
+"""Drawing a batch at once is worth it from about 400 draws on, if a trial counts as 6 more."""
 
 Weights = Mapping[str, float]
 """Weights by name; a feature without one is left out."""
@@ -77,8 +88,7 @@ def uniform(space: Space, rng: Stream) -> Weights:
 
 def beta(space: Space, rng: Stream) -> Weights:
     """Draw weights between "all or nothing" (small shapes) and "all alike" (large shapes)."""
-    a = _log_uniform(1 / 4, 8, rng.named("*a"))
-    b = _log_uniform(1 / 4, 8, rng.named("*b"))
+    a, b = beta_shape(rng.named("*a")), beta_shape(rng.named("*b"))
     draws = {name: rng.split(name).betavariate(a, b) for name in space.feature_names}
     return {name: max(draw, 1e-300) for name, draw in draws.items()}
 
@@ -86,7 +96,7 @@ def beta(space: Space, rng: Stream) -> Weights:
 def power_law(space: Space, rng: Stream) -> Weights:
     """Draw a ranking with a power law, for bugs that need A more often than B than C."""
     order = sorted(_members(space.feature_names, rng), key=rng.named)
-    exponent = _STEEPEST * rng.named("*exponent")
+    exponent = STEEPEST * rng.named("*exponent")
     return {name: (rank + 1) ** -exponent for rank, name in enumerate(order)}
 
 
@@ -104,7 +114,7 @@ def groups(space: Space, rng: Stream) -> Weights:
 def dominant(space: Space, rng: Stream) -> Weights:
     """Make one feature two to thirty-two times as likely as each of the others."""
     members = _members(space.feature_names, rng)
-    low, top = _log_uniform(FLOOR, 1 / 2, rng.named("*low")), min(members, key=rng.named)
+    low, top = low_weight(rng.named("*low")), min(members, key=rng.named)
     return {name: 1.0 if name == top else low for name in members}
 
 
@@ -119,7 +129,8 @@ FAMILIES: tuple[tuple[str, float, Family], ...] = (
     ("equal", 0.05, equal),
 )
 """Each family's name, its share of the tests, and how it draws weights."""
-_BOUNDS = list(itertools.accumulate(share for _, share, _ in FAMILIES))[:-1]
+BOUNDS = list(itertools.accumulate(share for _, share, _ in FAMILIES))[:-1]
+"""Where the share of each family but the first begins."""
 
 
 @register("layered")
@@ -139,12 +150,83 @@ class Layered:
         names = space.feature_names
         if not names:
             return toss(space, (), rng)
-        family, _, draw = FAMILIES[bisect.bisect_right(_BOUNDS, rng.named("*family"))]
+        family, _, draw = FAMILIES[bisect.bisect_right(BOUNDS, rng.named("*family"))]
+        if any(feature.rate is not None for feature in space.features):
+            return _at_own_rates(space, family, draw, rng, self.renormalise)
         weights = settled(names, draw(space, rng))
         bits = sum(1 << number for number, weight in enumerate(weights) if weight)
         # Constraints may keep a feature out; how often has no known formula.
         chances = () if space.clauses else chances_of(family, len(names), bits)
         return weigh(space, weights, rng, chances, family, self.renormalise)
+
+    def ask_many(
+        self, space: Space, trials: Sequence[int], campaign_seed: int
+    ) -> list[Proposal] | None:
+        """Return the proposals of a batch of trials; None if it has to ask for each.
+
+        It is not worth it for a few, and a feature with a rate of its own is tossed for each.
+        """
+        count = len(space.features)
+        if not count or len(trials) * (count + _OVERHEAD) <= _FEW_DRAWS:
+            return None
+        if any(feature.rate is not None for feature in space.features):
+            return None
+        from swarmtest.strategies._layered_batches import propose  # it imports numpy
+
+        return propose(self, space, trials, campaign_seed)
+
+
+def _at_own_rates(
+    space: Space, family: str, draw: Family, rng: Stream, renormalise: bool
+) -> Proposal:
+    """Toss the features that have a rate of their own; a family decides about the others.
+
+    A feature that was tossed in has the weight that the family would give it, or the largest one.
+    """
+    rated = {f.name: f.rate for f in space.features if f.rate is not None}
+    others = _without_rates(space)
+    names = others.feature_names if others else ()
+    raw = dict(draw(others, rng)) if others else {}
+    if raw:
+        tosses = rng.split("*rates")
+        included = [name for name, rate in rated.items() if tosses.named(name) < rate]
+    else:
+        included = [*toss(space, rates_for(space, 1.0), rng.split("*rates")).configuration.included]
+    usual, top = draw(space, rng), max(raw.values(), default=1.0)
+    raw |= {name: usual.get(name, top) for name in included}
+    weights = dict(zip(space.feature_names, settled(space.feature_names, raw), strict=True))
+    # A feature that was tossed in is in, however small its weight.
+    weights |= {name: max(weights[name], FLOOR) for name in included}
+    chances: tuple[float, ...] = ()
+    if not space.clauses:
+        bits = sum(1 << i for i, name in enumerate(names) if weights[name])
+        known = _chances_beside(family, len(names), bits, bool(included))
+        if len(known) == len(names):
+            by_name = rated | dict(zip(names, known, strict=True))
+            chances = tuple(by_name[name] for name in space.feature_names)
+    return weigh(space, [*weights.values()], rng, chances, family, renormalise)
+
+
+@functools.lru_cache(maxsize=64)
+def _without_rates(space: Space) -> Space | None:
+    """Return a space of the features without a rate, and without constraints; None for none."""
+    features = [Feature(f.name, group=f.group) for f in space.features if f.rate is None]
+    return Space(features) if features else None
+
+
+def _chances_beside(family: str, count: int, bits: int, beside: bool) -> tuple[float, ...]:
+    """Return `chances_of` as one number per feature, if there are other features beside these.
+
+    A family includes one feature in place of none. Where a test without any of these would not be
+    empty, because something is `beside` them, the single one had no choice.
+    """
+    chances = chances_of(family, count, bits) if count else ()
+    if not chances:
+        return ()
+    each = chances * count if len(chances) == 1 else chances
+    if beside and bits.bit_count() == 1:
+        return tuple(1.0 if bits >> i & 1 else chance for i, chance in enumerate(each))
+    return each
 
 
 def settled(names: Sequence[str], raw: Weights) -> list[float]:
@@ -159,6 +241,16 @@ def settled(names: Sequence[str], raw: Weights) -> list[float]:
     least = FLOOR * top
     weights = [raw.get(name, 0.0) for name in names]
     return [weight / top if weight >= least else 0.0 for weight in weights]
+
+
+def beta_shape(draw: float) -> float:
+    """Return a shape of the beta distribution: small and large ones are equally likely."""
+    return _log_uniform(1 / 4, 8, draw)
+
+
+def low_weight(draw: float) -> float:
+    """Return the weight of the features beside a dominant one."""
+    return _log_uniform(FLOOR, 1 / 2, draw)
 
 
 def _log_uniform(low: float, high: float, draw: float) -> float:
@@ -196,6 +288,19 @@ def chances_of(family: str, count: int, bits: int) -> tuple[float, ...]:
     """
     sizes = sizes_of(family, count)
     return alike_given_the_others(sizes, bits) if sizes else ()
+
+
+@functools.lru_cache(maxsize=65536)
+def chances_by_size(family: str, count: int, size: int) -> tuple[float, ...]:
+    """Return the propensity of a feature that is in and of one that is out.
+
+    There is only one number if the two are the same, and none if there is no formula.
+
+    >>> chances_by_size("biased-coin", 3, 3), chances_by_size("uniform", 3, 2)
+    ((0.75,), ())
+    """
+    sizes = sizes_of(family, count)
+    return odds_by_size(sizes, size) if sizes else ()
 
 
 @functools.lru_cache(maxsize=256)

@@ -23,11 +23,11 @@ the blog, a chosen feature is skipped with probability 1 - weight, and the step 
 from __future__ import annotations
 
 import functools
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from swarmtest.core.batches import toss_many
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Result
@@ -36,11 +36,11 @@ from swarmtest.core.sampling import (
     alike_given_the_others,
     draw_settings,
     rates_for,
+    refuse_rates,
     toss,
-    toss_many,
     weigh,
 )
-from swarmtest.core.seeds import Stream, key_of
+from swarmtest.core.seeds import GOLDEN, Stream, mixed_array, trial_key
 from swarmtest.core.space import Space
 from swarmtest.strategies.strategy import register
 
@@ -81,7 +81,7 @@ class Coin:
     def ask_many(
         self, space: Space, trials: Sequence[int], campaign_seed: int
     ) -> list[Proposal] | None:
-        """Return the proposals of a batch of trials; None if they cannot be tossed at once."""
+        """Return the proposals of a batch of trials; None for a fixed swarm or a random bias."""
         if self.n or isinstance(self.p, str):
             return None
         return toss_many(space, rates_for(space, self.p), trials, campaign_seed)
@@ -180,6 +180,7 @@ class Sized:
         count = len(space.features)
         if not count:
             return toss(space, (), rng)
+        refuse_rates(space, "sized", "treats all features alike")
         if self.low > count:
             raise UserError(f"strategy 'sized': low={self.low}, but there are {count} features")
         low, high = self.low, min(self.high or count, count)
@@ -200,7 +201,7 @@ class Sized:
 @register("activation")
 @dataclass(frozen=True)
 class Activation:
-    """Draw the weight of each feature uniformly from 0 to 1.
+    """Draw the weight of each feature uniformly from 0 to 1; one with a rate may be left out.
 
     >>> weights = Activation().ask(Space(["push", "pop"]), 0, Stream(1)).configuration.weights
     >>> all(0 < weight < 1 for weight in weights)
@@ -213,8 +214,19 @@ class Activation:
     def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
         """Propose weights, each drawn from the stream of the feature's name."""
         weights = [rng.named(name) for name in space.feature_names]
+        if any(feature.rate is not None for feature in space.features):
+            return self._at_own_rates(space, weights, rng)
         # Constraints may keep a feature out; how often has no known formula.
         propensities = () if space.clauses else (1.0,)
+        return weigh(space, weights, rng, propensities, renormalised=self.renormalise)
+
+    def _at_own_rates(self, space: Space, weights: list[float], rng: Stream) -> Proposal:
+        """Toss the features that have a rate; those that are in get their weights."""
+        # Another stream: a feature's weight must not depend on its toss.
+        tossed = toss(space, rates_for(space, 1.0), rng.split("*rates"))
+        bits = tossed.configuration.bits
+        weights = [weight if bits >> i & 1 else 0.0 for i, weight in enumerate(weights)]
+        propensities = () if space.clauses else tossed.propensities
         return weigh(space, weights, rng, propensities, renormalised=self.renormalise)
 
 
@@ -249,8 +261,8 @@ Default = AllOn
 class Complete:
     """Every subset that the constraints allow, in turn, then again from the start.
 
-    The order is shuffled, so that a campaign that ends before it has run all subsets has still
-    had every feature in about half of its tests.
+    The order follows the campaign's seed, so a campaign that ends before it has run all subsets has
+    had every feature in about half of its tests, and another campaign has other subsets.
 
     >>> space = Space(["push", "pop"])
     >>> sorted(str(Complete().ask(space, trial, Stream()).configuration) for trial in range(3))
@@ -261,7 +273,8 @@ class Complete:
         """Propose the subset of this trial."""
         if not space.features:
             return toss(space, (), rng)
-        subsets = _subsets(space)
+        refuse_rates(space, "complete", "runs all subsets equally often")
+        subsets = _ordered_subsets(space, rng.campaign_seed)
         bits = subsets[trial % len(subsets)]
         configuration = Configuration(space, bits, None, draw_settings(space, rng))
         return Proposal(configuration, _propensities(space, bits))
@@ -281,6 +294,17 @@ def _propensities(space: Space, bits: int) -> tuple[float, ...]:
 
 
 @functools.lru_cache(maxsize=8)
+def _ordered_subsets(space: Space, campaign_seed: int) -> list[int]:
+    """Return the allowed subsets in the order of a campaign: that of 64 mixed bits of each."""
+    import numpy as np
+
+    subsets = np.array(_subsets(space), np.uint64)
+    keys = mixed_array(subsets * np.uint64(GOLDEN)) ^ np.uint64(trial_key(campaign_seed, 0))
+    ordered: list[int] = subsets[np.argsort(mixed_array(keys))].tolist()
+    return ordered
+
+
+@functools.lru_cache(maxsize=8)
 def _subsets(space: Space) -> list[int]:
     count = len(space.features)
     if count > _MOST_FEATURES:
@@ -288,6 +312,4 @@ def _subsets(space: Space) -> list[int]:
             f"strategy 'complete' runs all subsets: {count} features have {2**count - 1:,}; "
             f"it takes at most {_MOST_FEATURES} features (covering:t=2 reaches all pairs in a few)"
         )
-    subsets = [bits for bits in range(1, 1 << count) if not space.violated(bits)]
-    random.Random(key_of("complete")).shuffle(subsets)
-    return subsets
+    return [bits for bits in range(1, 1 << count) if not space.violated(bits)]

@@ -14,6 +14,7 @@ from typing import Any
 
 from swarmtest.analysis.set_cover import needed
 from swarmtest.campaign.campaign_subject import scoped_to_subject
+from swarmtest.campaign.reduced_faults import reductions_of
 from swarmtest.core.errors import UserError
 from swarmtest.coverage.options import CoverageOptions
 from swarmtest.coverage.watch import Coverage
@@ -154,7 +155,7 @@ class _SuiteBuilder:
         runner = CandidateRunner(
             self.store, self.record, self.subject, self.coverage, table, seconds
         )
-        reductions = self.store.reductions(self.record.id)
+        reductions = list(reductions_of(self.store, self.record.id).values())
         selector = SuiteSelector(runner, table, self.request, reductions, silent, self.tell)
         choice, tests = selector.tests(fixed)
         return self._finished(selector, choice, sorted_by_worth(tests))
@@ -191,7 +192,9 @@ class _SuiteBuilder:
             without=silent,
         )
         self.notes += table.notes
-        if not table.targets and not fixed:
+        # Faults count whatever --target says, but a pattern that matches nothing is a mistake.
+        unmatched = any(not pattern.startswith("fault") for pattern in self.request.targets)
+        if not table.targets and (unmatched or not fixed):
             raise UserError(self._why_nothing())
         return table
 

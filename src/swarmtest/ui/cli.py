@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import printable_line
 from swarmtest.ui.terminal.output import protect_terminal
 
 if TYPE_CHECKING:
@@ -80,6 +81,11 @@ COMMANDS = {
     "triage": CommandEntry(
         "swarmtest.roles.triage_command:triage",
         "Sort the faults, and show which of them may be the same bug, or two bugs.",
+    ),
+    "why": CommandEntry(
+        "swarmtest.why.command:why",
+        "Explain a fault from one failing test: what it needs, in which order, and what "
+        "prevents it.",
     ),
     "coverage": CommandEntry(
         "swarmtest.ui.commands.coverage:coverage",
@@ -253,22 +259,9 @@ def _damage(context: click.Context) -> str:
 
     Commands trust what they read: checking every trial would cost more than most commands take.
     """
-    from swarmtest.ui.options import STORE_IN_USE, existing_store
+    from swarmtest.ui.options import STORE_IN_USE, damage_in
 
-    if STORE_IN_USE not in context.meta:
-        return ""
-    from swarmtest.store.checks import find_damage
-
-    try:
-        with existing_store(context.meta[STORE_IN_USE]) as store:
-            damage = next(find_damage(store), None)
-    except UserError:
-        return ""
-    if damage is None:
-        return ""
-    return (
-        f"store {store.url} is damaged: {damage}: `swarmtest doctor {store.url}` says what is lost"
-    )
+    return damage_in(context.meta[STORE_IN_USE]) if STORE_IN_USE in context.meta else ""
 
 
 def _short_help(name: str, limit: int = 45) -> str:
@@ -311,7 +304,7 @@ def main() -> None:
         status = group.main(standalone_mode=False)
         sys.stdout.flush()
     except UserError as error:
-        click.echo(f"swarmtest: {error}", err=True)
+        click.echo(f"swarmtest: {printable_line(str(error))}", err=True)
         status = 2
     except click.ClickException as error:
         hint = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else ""

@@ -103,6 +103,22 @@ def existing_store(store: str | None, *, write: bool = False) -> Store:
     return open_store(store, must_exist=True, read_only=not write)
 
 
+def damage_in(name: str | None) -> str:
+    """Return what is damaged in a store, in one line; empty if nothing is."""
+    from swarmtest.store.checks import find_damage
+
+    try:
+        with existing_store(name) as store:
+            damage = next(find_damage(store), None)
+    except UserError:
+        return ""
+    if damage is None:
+        return ""
+    return (
+        f"store {store.url} is damaged: {damage}: `swarmtest doctor {store.url}` says what is lost"
+    )
+
+
 def screen_width() -> int:
     """Return the columns of the terminal; 0, which means no limit, for a file or a pipe."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
@@ -115,6 +131,18 @@ def refuse_imported(record: CampaignRecord, done: str) -> None:
         raise UserError(
             f"campaign {record.id} is coverage of another tool, read from {file}: "
             f"there are no tests to be {done}"
+        )
+
+
+def refuse_running(record: CampaignRecord, done: str) -> None:
+    """Raise `UserError` if a process of this machine runs a campaign now."""
+    from swarmtest.campaign.liveness import running_process
+
+    process = running_process(record)
+    if process:
+        raise UserError(
+            f"campaign {record.id} is running (process {process}), so it cannot be {done}: wait "
+            f"until it has ended, or end it with Ctrl-C or `kill {process}`"
         )
 
 

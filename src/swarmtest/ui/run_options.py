@@ -220,6 +220,15 @@ def reduce_options(command: Command) -> Command:
     return _with_all(options, command)
 
 
+def why_option(command: Command) -> Command:
+    """Add the option for whether faults are explained at the end."""
+    return click.option(
+        "--no-why",
+        is_flag=True,
+        help="Do not explain faults by experiments on their reduced tests at the end.",
+    )(command)
+
+
 def parse_reduction_time(options: dict[str, Any]) -> ReductionTime | None:
     """Return the time that `reduce_options` allow for reduction; None if there is none at all."""
     text = options["reduce_time"]

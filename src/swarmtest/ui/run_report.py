@@ -33,6 +33,8 @@ from swarmtest.ui.terminal.reduced_tests import (
     with_reasons,
 )
 from swarmtest.ui.terminal.tables import command_text, fault_configurations, fault_lines, table
+from swarmtest.why.explanation import Explanation, explanations_of
+from swarmtest.why.views import explanation_lines
 
 if TYPE_CHECKING:
     from swarmtest.coverage.totals import Tally
@@ -247,6 +249,8 @@ def _print_outcome(
     configurations = fault_configurations(store, outcome.campaign, outcome.faults)
     reductions = reductions_of(store, outcome.campaign)
     why = with_reasons(_why(store, outcome), reduced)
+    for fault, explanation in explanations_of(store, outcome.campaign).items():
+        why.setdefault(fault, []).extend(explanation_lines(explanation))
     click.echo(outcome_text(outcome, campaign.subject, configurations, why, reductions))
 
 
@@ -275,11 +279,15 @@ def _end_event(
 ) -> dict[str, Any]:
     """Return the fields of the last JSON event."""
     reductions = reductions_of(store, outcome.campaign)
+    explanations = explanations_of(store, outcome.campaign)
     return {
         "campaign": outcome.campaign,
         "reason": outcome.reason,
         "progress": vars(outcome.progress),
-        "faults": [_fault_fields(fault, reductions.get(fault.id)) for fault in outcome.faults],
+        "faults": [
+            _fault_fields(fault, reductions.get(fault.id), explanations.get(fault.id))
+            for fault in outcome.faults
+        ],
         "unused": outcome.unused,
         "notes": [*outcome.notes, *notes],
         "coverage": tally.shares() if tally else {},
@@ -287,11 +295,14 @@ def _end_event(
     }
 
 
-def _fault_fields(fault: FaultRecord, reduction: ReductionRecord | None) -> dict[str, Any]:
+def _fault_fields(
+    fault: FaultRecord, reduction: ReductionRecord | None, explanation: Explanation | None
+) -> dict[str, Any]:
     test = json.loads(fault.test) if fault.test else None
     return fault._asdict() | {
         "test": test,
         "reduced": reduction_data(reduction) if reduction else None,
+        "why": explanation.to_json() if explanation else None,
     }
 
 

@@ -218,9 +218,49 @@ def test_the_time_of_child_processes_is_told(steps):
     assert 0.005 < run(made).cpu_seconds < 5
 
 
-def test_seconds_are_the_sum_of_all_time_limits(steps):
+def test_seconds_are_the_sum_of_all_time_limits_for_four_runs(steps):
     made = steps('[[steps]]\nrun = "true"\ntimeout = 3\n[[steps]]\nrun = "true"\ntimeout = 4.5')
-    assert made.seconds == 10 + 3 + 4.5
+    assert made.seconds == 4 * (10 + 3 + 4.5)  # what is killed from outside runs again
+
+
+KILL_ONCE = """
+name=${0##*/}
+echo >> "${0%/*}/runs"
+mkdir "${0%/*}/killed-$name" 2> /dev/null && kill -s KILL $$
+echo hello
+"""
+
+
+@pytest.mark.parametrize("command", ["{here}/step.sh", "sh -c '{here}/step.sh; exit $?'"])
+def test_a_step_that_is_killed_once_costs_no_verdict(command, steps, tmp_path):
+    made = steps(f'[[steps]]\nrun = "{command}"', step_sh=f"#!/bin/sh{KILL_ONCE}")
+    result = run(made)
+    assert (result.verdict, result.killed) == (Verdict.PASSED, True)
+    assert run(made).killed is False
+    assert len((tmp_path / "runs").read_text()) == 3
+
+
+def test_a_generator_that_is_killed_once_makes_its_test(subject):
+    made = subject(
+        """
+        [generate]
+        command = "{here}/make.sh {seed} {features}"
+        [features]
+        a = "-a"
+        [[steps]]
+        run = "grep -q hello {test}"
+        """,
+        make_sh=f"#!/bin/sh{KILL_ONCE}",
+    )
+    result = run(made)
+    assert (result.verdict, result.killed) == (Verdict.PASSED, True)
+
+
+def test_a_step_that_is_killed_each_time_is_a_fault(steps, tmp_path):
+    made = steps('[[steps]]\nrun = ["sh", "-c", "echo >> {here}/runs; kill -s TERM $$"]')
+    result = run(made)
+    assert (result.fault.signature, result.killed) == ("step1: SIGTERM", False)
+    assert len((tmp_path / "runs").read_text()) == 4
 
 
 def test_directories_of_tests_are_removed(steps):

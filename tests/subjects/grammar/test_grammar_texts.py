@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import lark
 import pytest
@@ -12,6 +13,16 @@ from random_grammars import lark_texts, possible_features
 from swarmtest.core.errors import UserError
 from swarmtest.subjects.grammar.generator import GrammarGenerator, load_grammar
 from swarmtest.subjects.grammar.growth import Tree, tokens_of
+from swarmtest.subjects.grammar.model import (
+    NEVER,
+    Grammar,
+    Repeat,
+    Sizes,
+    SizeTables,
+    Terminal,
+    base_of,
+    needed_rules,
+)
 
 EXPRESSIONS = """
 start: (statement ";")+
@@ -217,3 +228,49 @@ def test_a_grammar_whose_smallest_text_is_huge_is_refused(levels: int, said: str
 def generate_from(text: str) -> None:
     generator = load_grammar(text, length=30)
     generator.generate(everything(generator), seed=1)
+
+
+def least_sizes(grammar: Grammar, on: list[bool]) -> Sizes:
+    """The same as `SizeTables.sizes`, in rounds over everything until nothing changes."""
+    tokens, depth = [NEVER] * len(grammar.alternatives), [NEVER] * len(grammar.alternatives)
+    rule_tokens, rule_depth = [NEVER] * len(grammar.rules), [NEVER] * len(grammar.rules)
+    for _ in range(len(grammar.rules) + 1):
+        for alternative in filter(lambda a: on[a.number], grammar.alternatives):
+            needed = list(needed_rules(alternative))
+            own = sum(
+                item.low if isinstance(item, Repeat) else 1
+                for item in alternative.items
+                if isinstance(base_of(item), Terminal)
+            )
+            size = own + sum(rule_tokens[rule] for rule in needed)
+            level = 1 + max([rule_depth[rule] for rule in needed], default=0)
+            tokens[alternative.number], depth[alternative.number] = size, level
+            rule = alternative.rule
+            rule_tokens[rule] = min(rule_tokens[rule], size)
+            rule_depth[rule] = min(rule_depth[rule], level)
+    return Sizes(rule_tokens, rule_depth, tokens, depth)
+
+
+def finite(sizes: Sequence[int]) -> list[int | None]:
+    """Sizes by number, without those of what cannot be finished."""
+    return [size if size < NEVER else None for size in sizes]
+
+
+def test_the_least_sizes_of_a_part_of_a_grammar_are_those_of_plain_rounds():
+    grammar = load_grammar(
+        """
+        start: list | pair
+        list: "[" start* "]" | "[" word "," start "]"
+        pair: start ":" start | word | "(" pair pair ")"
+        word: "a" | "b" word | number number number
+        number: "1" | "2" list | word "!"
+        """
+    ).grammar
+    tables, rng = SizeTables(grammar), random.Random(5)
+    for _ in range(200):
+        on = [rng.random() < 0.6 for _ in grammar.alternatives]
+        found, expected = tables.sizes(on), least_sizes(grammar, on)
+        assert finite(found.rule_tokens) == finite(expected.rule_tokens)
+        assert finite(found.rule_depth) == finite(expected.rule_depth)
+        assert finite(found.tokens) == finite(expected.tokens)
+        assert finite(found.depth) == finite(expected.depth)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 
@@ -225,3 +226,117 @@ def test_repair_does_not_overwrite_a_file(store):
     status, _, err = run_command("doctor", str(store), "--repair", str(store))
     assert status == 2
     assert "exists already" in err
+
+
+def overwrite(store, start, data):
+    with open(store, "r+b") as file:
+        file.seek(start)
+        file.write(data)
+
+
+HEADERS = {
+    "it does not begin as an SQLite file": (0, b"X"),
+    "its size of a page is 512": (16, b"\x02\x00"),
+    "its read format is 9": (18, b"\x09\x09"),
+    "its schema version is wrong": (60, b"\xff\xff\xff\xfb"),
+    "it does not say that swarmtest wrote it": (68, b"\0\0\0\7"),
+    "its text encoding is 0": (0, bytes(100)),
+    "that of a new store stands in for it": (0, bytes(4096)),
+}
+
+
+@pytest.mark.parametrize("says", HEADERS)
+def test_a_damaged_header_costs_nothing_of_the_campaigns(store, tmp_path, says):
+    overwrite(store, *HEADERS[says])
+    before = store.read_bytes()
+    status, out, err = run_command("doctor", str(store))
+    assert (status, err) == (1, "")
+    assert "the header of the file: " in out
+    assert says in out
+    saved = tmp_path / "saved.db"
+    status, out, _ = run_command("doctor", str(store), "--repair", str(saved))
+    assert "campaign 1 -> 1: 300 trials saved\n" in out
+    assert run_command("doctor", str(saved))[1] == f"{saved} is sound: 1 campaign, 300 trials\n"
+    assert store.read_bytes() == before, "the damaged store is not changed"
+
+
+def test_what_is_left_of_a_file_that_was_cut_is_saved(store, tmp_path):
+    os.truncate(store, store.stat().st_size * 3 // 4)
+    saved = tmp_path / "saved.db"
+    status, out, _ = run_command("doctor", str(store), "--repair", str(saved))
+    assert status == 1
+    assert "pages are there" in out
+    with open_store(str(saved)) as opened:
+        assert opened.summary(1)["trials"] > 0
+
+
+@pytest.mark.parametrize("content", [b"no store\n" * 5000, b"SQLite format 3\0" + bytes(100_000)])
+def test_the_doctor_says_that_nothing_can_be_read(tmp_path, content):
+    (tmp_path / "s.db").write_bytes(content)
+    status, _, err = run_command("doctor", str(tmp_path / "s.db"))
+    assert status == 2
+    assert "nothing in it can be read" in err
+
+
+def test_a_file_of_another_program_is_not_taken_for_a_damaged_store(tmp_path):
+    connection = sqlite3.connect(tmp_path / "s.db")
+    connection.execute("CREATE TABLE songs (title)")
+    connection.execute("PRAGMA application_id = 7")
+    connection.commit()
+    connection.close()
+    status, _, err = run_command("doctor", str(tmp_path / "s.db"))
+    assert status == 2
+    assert "of another program" in err
+
+
+def test_a_pipe_is_not_a_store(tmp_path):
+    os.mkfifo(tmp_path / "s.db")
+    for words in (["list", "--store"], ["doctor"]):
+        status, _, err = run_command(*words, str(tmp_path / "s.db"))
+        assert status == 2
+        assert "is not a file, but a device or a pipe" in err
+
+
+def test_options_of_a_campaign_that_have_another_form_are_damage(store, tmp_path):
+    connection = sqlite3.connect(store)
+    connection.execute('UPDATE campaigns SET options = \'{"subject": "evil.py", "killed": 7}\'')
+    connection.commit()
+    connection.close()
+    for command in ("list", "show", "growth", "faults"):
+        status, _, err = run_command(command, "--store", str(store))
+        assert status == 0 or "its option 'subject' is not what it should be" in err, command
+    saved = tmp_path / "saved.db"
+    assert run_command("doctor", str(store), "--repair", str(saved))[0] == 1
+    with open_store(str(saved)) as opened:
+        assert opened.campaign(1).options == {}
+
+
+def test_a_message_with_a_line_break_of_a_store_stays_one_line(store):
+    connection = sqlite3.connect(store)
+    connection.execute("UPDATE campaigns SET options = '{}', subject = 'a' || char(10) || 'b'")
+    connection.commit()
+    connection.close()
+    status, _, err = run_command("replay", "1#0", "--store", str(store))
+    assert status == 2
+    assert "campaign 1 tested a\\nb, which" in err
+
+
+def test_a_copy_of_a_damaged_store_says_what_is_damaged(store, tmp_path):
+    set_column(store, "workers", "host", b"\x07")
+    status, _, err = run_command("copy", str(store), str(tmp_path / "copy.db"))
+    assert status == 2
+    assert f"store {store} is damaged: campaign 1, worker" in err
+    assert len(err.splitlines()) == 1
+
+
+def test_trials_of_which_nothing_is_left_take_little_time_and_have_no_number(store, tmp_path):
+    connection = sqlite3.connect(store)
+    roots = dict(connection.execute("SELECT name, rootpage FROM sqlite_master"))
+    (size,) = connection.execute("PRAGMA page_size").fetchone()
+    connection.close()
+    for table in ("trials", "blocks"):
+        overwrite(store, (roots[table] - 1) * size, b"\xff" * 100)
+    status, out, _ = run_command("doctor", str(store), "--repair", str(tmp_path / "saved.db"))
+    assert status == 1
+    assert "campaign 1: how many trials are lost is not known" in out
+    assert "campaign 1 -> 1: 0 trials saved\n" in out

@@ -18,6 +18,7 @@ HOSTILE = {
     "exit_0": ("import os\nos._exit(0)\n", "it ended its process with exit status 0"),
     "crash": ("import ctypes\nctypes.string_at(0)\n", "it was killed by SIGSEGV"),
     "kill": ("import os\nos.kill(os.getpid(), 9)\n", "it was killed by SIGKILL"),
+    "kill_parent": ("import os\nos.kill(os.getppid(), 9)\n", "it killed its parent"),
     "hang": ("while True: pass\n", "it was not over after 2 s"),
     "hang_in_c": ("pow(3, 10**9)\n", "it was not over after 2 s"),
     "thread": (
@@ -58,3 +59,13 @@ def test_a_limit_that_is_no_number_is_refused(swarmtest, refused, tmp_path):
     (tmp_path / "lamps.py").write_text(LAMP)
     done = swarmtest("check", "lamps.py", cwd=tmp_path, SWARMTEST_IMPORT_SECONDS="soon")
     refused(done, "SWARMTEST_IMPORT_SECONDS is a number of seconds above 0, not 'soon'")
+
+
+def test_a_process_that_an_import_started_ends_with_the_command(start, family, tmp_path):
+    text = "import subprocess\nsubprocess.Popen(['sleep', '9731'], start_new_session=True)\n"
+    (tmp_path / "lamps.py").write_text(text + LAMP)
+    for words in (("check", "lamps.py"), ("run", "lamps.py", "-n", 5, "-q")):
+        process = start(*words, cwd=tmp_path)
+        process.wait(timeout=180)
+        assert process.returncode == 0
+        assert not family(process)

@@ -53,6 +53,46 @@ def test_output_that_cannot_be_written_is_one_line(place, words):
     one_line(done, "No space left on device")
 
 
+def close_all(descriptors):
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+@pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1, 2)])
+def test_closed_streams_are_no_reason_to_fail(place, closed):
+    done = subprocess.run(
+        [*PROGRAM, "run", "slow.py", "-n", "3", "-j", "1", "--store", "s.db"],
+        cwd=place,
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: close_all(closed),
+    )
+    assert done.returncode == 0, done.stderr
+    with open_store(str(place / "s.db")) as store:
+        assert store.summary(1)["trials"] == 3
+
+
+DEEP = "[" * 100_000
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "command"),
+    [
+        ("t.json", DEEP, "replay t.json"),
+        ("t.json", DEEP, "replay t.json --no-run"),
+        ("state", DEEP, "reduce t.txt --keep command=true --state state"),
+        ("c.json", '{"files": ' + DEEP, "import-coverage c.json"),
+        ("x.toml", f"a = {DEEP}", "run x.toml"),
+        ("x.toml", f"a = {DEEP}", "search run x.toml"),
+        ("x.toml", f"a = {DEEP}", "run slow.py --executor x.toml"),
+    ],
+)
+def test_a_file_that_is_nested_deeply_is_one_line(place, swarmtest, file, text, command):
+    (place / "t.txt").write_text("a\n")
+    (place / file).write_text(text)
+    one_line(swarmtest(*command.split(), cwd=place), file)
+
+
 def test_a_low_limit_of_open_files_is_one_line(place):
     done = subprocess.run(
         [*PROGRAM, "run", "slow.py", "-n", "20", "-j", "1"],
@@ -95,6 +135,18 @@ def test_a_killed_campaign_is_shown_as_stopped(place, start, swarmtest):
     assert "`swarmtest resume 1 --store s.db` continues it" in checked.stdout
     swarmtest("report", "-o", "r.html", "--store", "s.db", cwd=place)
     assert GONE in (place / "r.html").read_text()
+
+
+def test_a_running_campaign_is_neither_resumed_nor_deleted(place, start, swarmtest):
+    process = running(place, start)
+    for words in (("resume", "1", "-n", 5), ("delete", "1", "-y")):
+        done = swarmtest(*words, "--store", "s.db", cwd=place)
+        one_line(done, f"campaign 1 is running (process {process.pid})")
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=120) == 130
+    assert swarmtest("delete", "1", "99", "-y", "--store", "s.db", cwd=place).returncode == 2
+    assert swarmtest("show", "1", "--store", "s.db", cwd=place).returncode == 0
+    assert swarmtest("delete", "1", "-y", "--store", "s.db", cwd=place).returncode == 0
 
 
 def test_a_process_is_not_mistaken_for_another_one_with_its_number():
@@ -157,3 +209,18 @@ def test_a_full_disk_at_creation_does_not_promise_resume(tmp_path):
     )
     assert "the disk is full, and nothing was recorded" in said.stdout, said.stderr
     assert "resume" not in said.stdout
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_test_that_deletes_the_store_ends_the_campaign_with_one_line(
+    tmp_path, swarmtest, workers
+):
+    (tmp_path / "deletes.py").write_text(
+        MACHINE.replace(
+            "def go(self): pass",
+            "def go(self):\n        self.event('seen')\n"
+            "        if os.path.exists('s.db'): os.unlink('s.db')",
+        ).replace("import time", "import os, time")
+    )
+    words = ("-n", 200, "-j", workers, "-q", "--store", "s.db")
+    one_line(swarmtest("run", "deletes.py", *words, cwd=tmp_path), "deleted or moved")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections.abc import Callable
 from html import unescape
 from pathlib import Path
@@ -41,3 +42,16 @@ def test_no_page_has_live_text_of_a_store(
                 if urlsplit(found).netloc == urlsplit(address).netloc:
                     waiting += [found] if found not in {*seen, *waiting} else []
     assert titles > 5
+
+
+def test_pages_say_what_is_damaged_in_a_store(
+    tmp_path: Path, swarmtest: Swarmtest, serve: Callable[..., Any]
+) -> None:
+    make_stores(tmp_path, swarmtest)
+    with sqlite3.connect(tmp_path / "good.db") as store:
+        store.execute('UPDATE campaigns SET options = \'{"subject": "evil.py"}\'')
+    store.close()
+    with serve(tmp_path, "--store", "good.db").admitted() as client:
+        answer = client.get("/")
+    assert answer.status_code == 503
+    assert "is damaged: campaign 1: its option" in answer.text

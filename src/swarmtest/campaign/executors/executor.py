@@ -50,6 +50,9 @@ class BatchShape:
     """How long a batch should take."""
     learning_seconds: float = 0.05
     """The same for a strategy that learns: what is out was asked for before it learnt more."""
+    shortest_seconds: float = 0.0
+    """Near the end of the budget, batches shrink so that all workers stay busy, to no less than
+    this. It should be longer than it takes to hand over a batch."""
     largest: int = 4096
     """Trials in a batch."""
     largest_with_proposals: int = 64
@@ -428,6 +431,8 @@ def _read_file(path: Path) -> tuple[str, dict[str, Any]]:
         raise UserError(f"--executor: cannot read {path}: {error}") from None
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{path}: {error}") from None
+    except RecursionError:
+        raise UserError(f"{path} is nested too deeply") from None
     kind = options.pop("executor", None) or options.pop("engine", None)  # its old name
     if not isinstance(kind, str) or kind.endswith(".toml"):
         raise UserError(

@@ -12,6 +12,8 @@ Invariants:
   goes to a new child.
 - A kill is not a verdict: a trial whose process was killed runs again alone, in a new child. Only
   what repeats, or what the kernel recorded as out of memory, is a fault.
+- If the host is killed, its cell of shared memory tells the process that started it which trial was
+  running; the next host runs that trial again alone.
 - When the campaign's end of the pipe closes, the host kills its child and ends. A child whose host
   dies is killed by the kernel (Linux) or ends at its next write.
 """
@@ -22,7 +24,6 @@ import builtins
 import contextlib
 import itertools
 import json
-import mmap
 import os
 import pickle
 import select
@@ -45,6 +46,7 @@ from swarmtest.campaign.executors.worker import (
     CampaignJob,
     RowBatch,
     TrialRunner,
+    cell_of_file,
     pack_proposal,
     unpack_proposals,
 )
@@ -102,11 +104,13 @@ class _Failed(Exception):
 class Host:
     """Runs batches in a child, and survives it."""
 
-    def __init__(self, up: int, setup: HostSetup, coverage: Coverage | None = None) -> None:
+    def __init__(
+        self, up: int, cell: memoryview, setup: HostSetup, coverage: Coverage | None = None
+    ) -> None:
         self._up = up
         self._setup = setup
         self._frames = wire.Frames(up)
-        self._cell = memoryview(mmap.mmap(-1, mmap.PAGESIZE)).cast("q")
+        self._cell = cell
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the host)
         self._job: CampaignJob = setup.make_job()
         self._job.coverage = coverage
@@ -116,6 +120,8 @@ class Host:
         self._waiting: list[Any] = []
         self._stopped = 0.0
         self._out_of_memory = limits.OutOfMemoryRecord()
+        self._runs_again = IDLE
+        """The trial that runs again, until its row comes."""
 
     def serve(self) -> None:
         """Run batches until the campaign closes the connection."""
@@ -151,14 +157,17 @@ class Host:
         trials: list[int],
         described: list[Any] | None,
         one_by_one: bool = False,
-        kills_hosts: bool = False,
+        deaths: Mapping[int, int] | None = None,
+        to_follow: int = 0,
     ) -> None:
-        """Run a batch; `kills_hosts`: its first trial does that.
+        """Run a batch.
 
-        `one_by_one`: pass each result on before the next trial begins.
+        `one_by_one`: pass each result on before the next trial begins. `deaths`: how many hosts
+        were killed while they ran a trial. `to_follow`: how many trials will come soon, in other
+        batches.
         """
         left = list(trials)
-        if len(trials) > FEW:
+        if len(trials) + to_follow > FEW:
             # A child would need it, and every later child again.
             import numpy  # noqa: F401
 
@@ -168,28 +177,32 @@ class Host:
             unpack_proposals(self._job.subject.space, described) if described is not None else ()
         )
         proposals = dict(zip(trials, given, strict=False))
-        deadly: dict[int, _DeadlyTrial] = {}
-        if kills_hosts:
-            deadly[left[0]] = _DeadlyTrial(Death(0, 0, False, stopped=False), _KILLED_HOST, 0)
+        no_death = Death(0, 0, timed_out=False, stopped=False)
+        deadly = {
+            trial: _DeadlyTrial(no_death, _KILLED_HOST, 0, kills)
+            for trial, kills in (deaths or {}).items()
+        }
         careful = False
         idle_deaths = 0
         while left and not self._stopped:
             first = deadly.get(left[0])
             if first is not None and not _runs_again(first):
                 proposal = proposals.get(left[0]) or self._worker.propose(left[0])
-                self._report_death(left.pop(0), proposal, first)
+                if self._report_death(left[0], proposal, first):
+                    left.pop(0)
+                else:
+                    deadly[left[0]] = replace(first, kills=1)
                 continue
             part = left[:1] if one_by_one else _next_part(left, deadly)
             before = len(part)
             child = self._ready_child(new=first is not None)
             still = [pack_proposal(proposals[t]) for t in part] if proposals else None
             child.send(part, still, careful=careful)
+            self._runs_again = part[0] if first is not None else IDLE
             finished = self._finishes(child, part)
             if len(part) < before:
                 del left[: before - len(part)]
                 idle_deaths = 0
-                if first is not None:
-                    self._report_kill(trials[len(trials) - len(left) - 1])
             if finished:
                 continue
             death = self._reap(child)
@@ -276,6 +289,10 @@ class Host:
     def _relay(self, kind: str, body: Any, left: list[int]) -> None:
         if kind == "rows":
             count, ranks, _packed = body
+            if count and self._runs_again != IDLE:
+                # Before the row, so that no store has the row without the note.
+                self._report_kill(self._runs_again)
+                self._runs_again = IDLE
             for fault, *rank in ranks:
                 best = self._worker.best
                 best[fault] = min(best.get(fault, tuple(rank)), tuple(rank))
@@ -298,10 +315,16 @@ class Host:
                 child.kill_with_stack()
             time.sleep(0.002)
 
-    def _report_death(self, trial: int, proposal: Proposal, deadly: _DeadlyTrial) -> None:
-        """Send the row of a test that killed its process, with the steps until then."""
-        again = deadly.fault is not _KILLED_HOST
-        steps = self._journal(trial, proposal, deadly.death) if again else []
+    def _report_death(self, trial: int, proposal: Proposal, deadly: _DeadlyTrial) -> bool:
+        """Send the row of a test that killed its process, with the steps until then.
+
+        Return False, and send nothing, if its process was killed so far, but not this time.
+        """
+        steps: list[Any] = []
+        if deadly.fault is not _KILLED_HOST:
+            steps, survived = self._journal(trial, proposal, deadly.death)
+            if survived and deadly.kills:
+                return False
         result = self._job.subject.result_of_journal(steps, proposal.configuration, deadly.fault)
         if self._job.coverage is not None:
             result = result._replace(missing="its process died before it could tell")
@@ -310,17 +333,22 @@ class Host:
         cpu_ns = min(deadly.death.cpu_ns, deadly.wall_ns)
         self._worker.note(batch, trial, proposal, seed, result, cpu_ns, deadly.wall_ns)
         self._send("rows", batch.packed())
+        return True
 
-    def _journal(self, trial: int, proposal: Proposal, known: Death) -> list[Any]:
-        """Run such a test again, in a child that sends each step before it takes it."""
+    def _journal(self, trial: int, proposal: Proposal, known: Death) -> tuple[list[Any], bool]:
+        """Run such a test again, in a child that sends each step before it takes it.
+
+        Return its steps, and whether it ended without the death of its process.
+        """
         steps: list[Any] = []
+        survived = False
         for _ in range(MOST_KILLS):
-            steps, death = self._run_with_journal(trial, proposal)
+            steps, death, survived = self._run_with_journal(trial, proposal)
             if death.stopped or known.perhaps_from_outside or not death.perhaps_from_outside:
                 break  # otherwise it was killed from outside, and there may be more steps
-        return steps
+        return steps, survived
 
-    def _run_with_journal(self, trial: int, proposal: Proposal) -> tuple[list[Any], Death]:
+    def _run_with_journal(self, trial: int, proposal: Proposal) -> tuple[list[Any], Death, bool]:
         child = self._ready_child(new=True)
         child.send([trial], [pack_proposal(proposal)], journal=True)
         messages: list[Any] = []
@@ -333,7 +361,8 @@ class Host:
             time.sleep(0.002)
         child.kill(stopped=True)
         death = self._reap(child)
-        return [json.loads(body) for kind, body in messages if kind == "step"], death
+        steps = [json.loads(body) for kind, body in messages if kind == "step"]
+        return steps, death, ("done", None) in messages
 
     def _dump(self) -> str:
         size = self._stderr.seek(0, os.SEEK_END)
@@ -562,20 +591,23 @@ def _serve(
 # Starting a host.
 
 
-def main(fd: int) -> None:
+def main(fd: int, cell_file: int) -> None:
     """Read the setup from the connection, then serve; a fresh interpreter starts here."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.set_inheritable(fd, False)
+    cell = cell_of_file(cell_file)
+    os.close(cell_file)
     frames = wire.Frames(fd)
     first: list[Any] = []
     while not first and not frames.ended:
         first = frames.receive()
     if first:
-        run_host(fd, *first[0])
+        run_host(fd, cell, *first[0])
 
 
 def run_host(
     fd: int,
+    cell: memoryview,
     options: dict[str, Any] | Coverage | None,
     pickled: bytes | HostSetup,
     memory: int | None = None,
@@ -593,7 +625,7 @@ def run_host(
         setup = pickle.loads(pickled) if isinstance(pickled, bytes) else pickled
         if memory is not None:
             setup = replace(setup, memory=memory)
-        host = Host(fd, setup, coverage)
+        host = Host(fd, cell, setup, coverage)
     except UserError as error:
         _complain(fd, str(error))
         return

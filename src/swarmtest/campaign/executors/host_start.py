@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import pickle
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any
 
 from swarmtest.campaign.executors.host import HostSetup
-from swarmtest.campaign.executors.worker import CampaignJob
+from swarmtest.campaign.executors.worker import IDLE, LAST, TRIAL, CampaignJob, cell_of_file
 from swarmtest.processes import frames as wire
 from swarmtest.processes import tree
 from swarmtest.strategies.strategy import Strategy
@@ -22,7 +24,7 @@ from swarmtest.subjects.loading import SubjectReference
 
 _START = (
     "import sys; sys.path[:] = {path!r}; "
-    "from swarmtest.campaign.executors.host import main; main({fd})"
+    "from swarmtest.campaign.executors.host import main; main({fd}, {cell})"
 )
 
 
@@ -47,6 +49,8 @@ class Spawned:
 
     line: socket.socket
     process: subprocess.Popen[bytes]
+    cell: memoryview
+    """The memory in which its children write which trial they run."""
 
 
 def spawn(
@@ -61,18 +65,38 @@ def spawn(
     """
     pickled = setup if isinstance(setup, bytes) else pickle.dumps(setup)
     ours, theirs = socket.socketpair()
-    with theirs:
-        start = _START.format(path=[*interpreter.path], fd=theirs.fileno())
+    with theirs, _memory_file() as file:
+        cell = cell_of_file(file.fileno())
+        start = _START.format(path=[*interpreter.path], fd=theirs.fileno(), cell=file.fileno())
         process = tree.spawn(
             [sys.executable, *interpreter.flags, "-c", start],
-            pass_fds=[theirs.fileno()],
+            pass_fds=[theirs.fileno(), file.fileno()],
             stdin=subprocess.DEVNULL,
             cwd=interpreter.directory,
             start_new_session=True,
         )
     with contextlib.suppress(BrokenPipeError):  # one that died at once is noticed by its silence
         wire.send(ours.fileno(), (coverage, pickled, memory))
-    return Spawned(ours, process)
+    return Spawned(ours, process, cell)
+
+
+def _memory_file() -> IO[bytes]:
+    """Return a file for memory that is shared; on Linux it is not on a disk, which may be full."""
+    if hasattr(os, "memfd_create"):
+        return open(os.memfd_create("swarmtest"), "w+b", buffering=0)
+    return tempfile.TemporaryFile()
+
+
+def trial_at_hand(cell: memoryview, trials: Sequence[int], one_by_one: bool) -> int | None:
+    """Return which of a dead host's trials was running; None if none was.
+
+    `one_by_one`: it was to send each result before the next trial, so that the last one counts
+    also if it had ended: it may have killed the host.
+    """
+    trial = cell[TRIAL]
+    if trial == IDLE and one_by_one:
+        trial = cell[LAST]
+    return trial if trial in trials else None
 
 
 def end(process: subprocess.Popen[bytes], patience: float = 2.0) -> bool:

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from swarmtest.campaign.executors.executor import Executor
 from swarmtest.campaign.executors.host import HostSetup, run_host
-from swarmtest.campaign.executors.host_start import Interpreter, end, spawn
-from swarmtest.campaign.executors.worker import BatchMessage
+from swarmtest.campaign.executors.host_start import Interpreter, end, spawn, trial_at_hand
+from swarmtest.campaign.executors.worker import BatchMessage, private_cell
 from swarmtest.core.errors import UserError
 from swarmtest.processes import frames as wire
 from swarmtest.processes import tree
@@ -36,8 +36,8 @@ _AHEAD = 2
 
 _LOOK_SECONDS = 0.5
 """How often to look whether a host was stopped."""
-_DEATHS = 3
-"""Times in a row a host may die without a result before the campaign gives up."""
+_MOST_DEATHS = 10
+"""Times in a row, for each worker, that hosts may die without a result before we give up."""
 
 
 @dataclass
@@ -49,14 +49,28 @@ class _HeldBatch:
     since: float
     done: int = 0
     """How many have come back: a host runs them in order."""
-    deaths: int = 0
-    """How often a host died since the last of them came back."""
-    done_at_death: int = -1
+    one_by_one: bool = False
+    """Whether a host was killed that had it: then it is run with care."""
+    deaths: dict[int, int] = field(default_factory=dict)
+    """How many hosts were killed while they ran a trial."""
 
-    def note_death(self) -> None:
-        """Remember that its host died."""
-        self.deaths = self.deaths + 1 if self.done == self.done_at_death else 1
-        self.done_at_death = self.done
+    def note_death(self, cell: memoryview) -> None:
+        """Remember that its host died, and in which trial."""
+        trial = trial_at_hand(cell, self.trials[self.done :], self.one_by_one)
+        if trial is not None:
+            self.deaths[trial] = self.deaths.get(trial, 0) + 1
+        self.one_by_one = True
+
+    def left(self) -> _HeldBatch:
+        """Return what has not come back, as a batch that begins now."""
+        proposals = self.proposals[self.done :] if self.proposals is not None else None
+        return replace(
+            self,
+            trials=self.trials[self.done :],
+            proposals=proposals,
+            since=time.monotonic(),
+            done=0,
+        )
 
 
 @dataclass
@@ -67,6 +81,7 @@ class _Slot:
     frames: wire.Frames
     pid: int
     process: subprocess.Popen[bytes] | Fork
+    cell: memoryview
     batches: deque[_HeldBatch] = field(default_factory=deque)
     started: float = field(default_factory=time.time)
     tests: int = 0
@@ -134,7 +149,8 @@ class LocalExecutor(Executor):
 
     def submit(self, trials: list[int], proposals: list[Any] | None) -> None:
         """Hand a batch to the worker that holds the fewest."""
-        _hand_over(min(self._slots, key=lambda slot: len(slot.batches)), trials, proposals)
+        batch = _HeldBatch(trials, proposals, time.monotonic())
+        _hand_over(min(self._slots, key=lambda slot: len(slot.batches)), batch)
 
     def collect(self, timeout: float) -> list[Any]:
         """Return the batches of rows that arrive within `timeout` seconds; perhaps none."""
@@ -148,7 +164,8 @@ class LocalExecutor(Executor):
                     messages.append(BatchMessage.unpack(packed))
                     slot.batches[0].done += count
                     slot.tests += count
-                    self._deaths = 0
+                    if count:
+                        self._deaths = 0
                 elif kind == "error":
                     raise UserError(body)
                 elif kind == "done" and slot.batches:
@@ -184,29 +201,30 @@ class LocalExecutor(Executor):
 
     def _replace(self, dead: _Slot) -> None:
         """Replace a host that was killed from outside, and run again what it had."""
+        batches = dead.batches
+        slot = self._start_instead_of(dead)
+        if batches:
+            batches[0].note_death(dead.cell)
+        while not self._becomes_ready(slot):
+            slot = self._start_instead_of(slot)
+        for batch in batches:
+            _hand_over(slot, batch.left())
+
+    def _start_instead_of(self, dead: _Slot) -> _Slot:
+        """Start a host in the place of one that has ended, and return it."""
         self._deaths += 1
-        if self._deaths > _DEATHS * max(1, len(self._slots)):
+        if self._deaths > _MOST_DEATHS * max(1, len(self._slots)):
             raise UserError(
                 f"worker processes were killed {self._deaths} times in a row from outside "
                 "(out of memory?); finished tests are kept, and `swarmtest resume` continues"
             )
-        if dead.batches:
-            dead.batches[0].note_death()
         self._lost.append(dead.record("lost"))
         self._selector.unregister(dead.socket)
         self._slots.remove(dead)
         dead.socket.close()
         _wait(dead)
         self._orphans.kill_strays()
-        slot = self._start()
-        slot.batches = dead.batches
-        if not self._becomes_ready(slot):
-            self._replace(slot)
-            return
-        slot.batches = deque()
-        for batch in dead.batches:
-            left = batch.proposals[batch.done :] if batch.proposals is not None else None
-            _hand_over(slot, batch.trials[batch.done :], left, batch.deaths)
+        return self._start()
 
     def _becomes_ready(self, slot: _Slot) -> bool:
         """Wait for a host; return False if it was killed before it had loaded the subject."""
@@ -244,16 +262,11 @@ class LocalExecutor(Executor):
         self._selector.close()
 
 
-def _hand_over(
-    slot: _Slot, trials: list[int], proposals: list[Any] | None, deaths: int = 0
-) -> None:
-    """Hand a batch to a host; `deaths`: how many hosts died in it, perhaps by its first trial."""
-    held = _HeldBatch(trials, proposals, time.monotonic())
-    held.deaths, held.done_at_death = deaths, 0 if deaths else -1
-    slot.batches.append(held)
-    one_by_one, kills_hosts = deaths > 0, deaths >= _DEATHS and bool(trials)
+def _hand_over(slot: _Slot, batch: _HeldBatch) -> None:
+    """Hand a batch to a host."""
+    slot.batches.append(batch)
     with contextlib.suppress(BrokenPipeError):  # a dead host is noticed by `collect`
-        order = (trials, proposals, one_by_one, kills_hosts)
+        order = (batch.trials, batch.proposals, batch.one_by_one, batch.deaths)
         wire.send(slot.socket.fileno(), ("batch", order))
 
 
@@ -261,7 +274,7 @@ def _spawn(setup: HostSetup, coverage: dict[str, Any] | None) -> _Slot:
     """Start a fresh interpreter that imports the subject by its name."""
     spawned = spawn(Interpreter.like_this_one(), setup, coverage)
     line, process = spawned.line, spawned.process
-    return _Slot(line, wire.Frames(line.fileno()), process.pid, process)
+    return _Slot(line, wire.Frames(line.fileno()), process.pid, process, spawned.cell)
 
 
 def _fork(
@@ -269,6 +282,7 @@ def _fork(
 ) -> _Slot:
     """Fork this process, for subjects that no other process can import (notebooks)."""
     ours, theirs = socket.socketpair()
+    cell = private_cell()
 
     def live() -> None:
         os.setsid()
@@ -277,11 +291,11 @@ def _fork(
             slot.socket.close()
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the campaign may have its own way
-        run_host(theirs.fileno(), coverage, setup)
+        run_host(theirs.fileno(), cell, coverage, setup)
 
     fork = Fork(live)
     theirs.close()
-    return _Slot(ours, wire.Frames(ours.fileno()), fork.pid, fork)
+    return _Slot(ours, wire.Frames(ours.fileno()), fork.pid, fork, cell)
 
 
 def _end_of(slot: _Slot) -> int:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import functools
 import marshal
+import mmap
+import os
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -36,6 +38,25 @@ TRIAL, STARTED, STOP, SENDING, PIPE_GONE, LAST = range(6)
 whether results are being sent (that is no test's time), whether they cannot be sent any more, and
 the last trial of those that have ended."""
 IDLE = -1
+
+
+def private_cell() -> memoryview:
+    """Return a cell that this process shares with its forks."""
+    return _idle(mmap.mmap(-1, mmap.PAGESIZE))
+
+
+def cell_of_file(file: int) -> memoryview:
+    """Return a cell that all processes share which have this file."""
+    os.truncate(file, mmap.PAGESIZE)
+    return _idle(mmap.mmap(file, mmap.PAGESIZE))
+
+
+def _idle(memory: mmap.mmap) -> memoryview:
+    cell = memoryview(memory).cast("q")
+    cell[TRIAL] = cell[LAST] = IDLE
+    return cell
+
+
 _dumps = marshal.dumps
 
 _FLUSH_NS = 200_000_000
@@ -256,6 +277,8 @@ class TrialRunner:
     ) -> None:
         """Add one result to a batch."""
         fault_id = None
+        if result.killed:
+            batch.killed.append(trial)
         if result.fault is not None:
             fault_id = self._note_fault(batch, result.fault, trial, result)
         elif self.job.keep_tests and result.test is not None:

@@ -104,7 +104,7 @@ class Schedule:
         """
         try:
             plain = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UserError(f"this is not a schedule: {error}") from None
         if not isinstance(plain, dict):
             raise UserError(

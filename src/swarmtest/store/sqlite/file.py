@@ -25,15 +25,19 @@ from swarmtest.store.schema import BLOCKS, SQLITE, VERSION, statements
 from swarmtest.store.sql import storable
 
 T = TypeVar("T")
-_APPLICATION_ID = 0x5357524D
+APPLICATION_ID = 0x5357524D
 """``SWRM`` in ASCII, stored in ``PRAGMA application_id``: marks a file as ours."""
-_PAGE_SIZE = 8192
+PAGE_SIZE = 8192
 """The last page of each large value is half empty on average: with 16 KB, blocks with coverage take
 5% more space; with 4 KB, reading them takes twice as many calls of the operating system."""
 _SQLITE_WAIT = 0.1
 """Seconds for which SQLite itself waits for a lock; meanwhile Ctrl-C has no effect."""
 MEMORY = ":memory:"
 """The path of a store that exists only in this process; for tests."""
+
+
+class DamagedFile(UserError):
+    """A file is damaged, or is not a store."""
 
 
 class SqliteFile:
@@ -145,9 +149,11 @@ def translated(path: str, timeout: float, *, resumable: bool = True) -> Iterator
     except (sqlite3.ProgrammingError, sqlite3.InterfaceError):
         raise
     except sqlite3.Error as error:
+        if _is_damage(error):
+            raise DamagedFile(_damaged_file(path, error)) from error
         raise UserError(_explain(error, path, timeout, resumable)) from error
     except UnicodeDecodeError as error:  # in a message of SQLite, which repeats damaged text
-        raise UserError(_damaged_file(path, error)) from error
+        raise DamagedFile(_damaged_file(path, error)) from error
 
 
 def _connect(path: str, mode: str) -> sqlite3.Connection:
@@ -173,6 +179,8 @@ def _prepare_directory(path: Path, read_only: bool) -> None:
         raise UserError(
             f"store {path} is a directory: name a file in it, like {path / 'swarmtest.db'}"
         )
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise UserError(f"store {path} is not a file, but a device or a pipe: name another file")
     if read_only:
         if not os.path.exists(path):
             raise UserError(no_store(path))
@@ -227,7 +235,7 @@ def _adopt(connection: sqlite3.Connection, path: str, read_only: bool, timeout: 
     if empty:
         # The first two must come before the first page is written, which switching to WAL does.
         for pragma in (
-            f"page_size = {_PAGE_SIZE}", "auto_vacuum = INCREMENTAL", "journal_mode = WAL"
+            f"page_size = {PAGE_SIZE}", "auto_vacuum = INCREMENTAL", "journal_mode = WAL"
         ):  # fmt: skip
             _retry_while_locked(functools.partial(connection.execute, f"PRAGMA {pragma}"), timeout)
     if _version(connection) < VERSION:
@@ -264,7 +272,7 @@ def _upgrade(connection: sqlite3.Connection, path: str) -> None:
 
 def _sign(connection: sqlite3.Connection) -> None:
     """Mark a file as ours; store when, and by which swarmtest, it was created."""
-    connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     connection.execute(
         "INSERT INTO meta VALUES ('created', ?), ('created_by', ?)",
@@ -285,9 +293,9 @@ def _migrate_for_reading(path: str, timeout: float) -> None:
 
 def _is_empty(connection: sqlite3.Connection, path: str) -> bool:
     application, version, tables = _identity(connection)
-    if application == _APPLICATION_ID:
+    if application == APPLICATION_ID:
         if version < 1:
-            raise UserError(_damaged_file(path, f"its schema version is {version}"))
+            raise DamagedFile(_damaged_file(path, f"its schema version is {version}"))
         if version > VERSION:
             raise UserError(
                 f"store {path} was written by a newer swarmtest (schema {version}; this one knows "
@@ -341,16 +349,22 @@ def _retry_while_locked(call: Callable[[], T], timeout: float) -> T:
             time.sleep(0.005)
 
 
-def _explain(error: sqlite3.Error, path: str, timeout: float, resumable: bool) -> str:
+def _cause(error: sqlite3.Error) -> int:
     # An error without a code: sqlite3 could not decode what it read (text that is not UTF-8).
-    cause = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+    return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)) & 0xFF
+
+
+def _is_damage(error: sqlite3.Error) -> bool:
+    return _cause(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def _explain(error: sqlite3.Error, path: str, timeout: float, resumable: bool) -> str:
+    cause = _cause(error)
     if cause in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return (
             f"store {path} is locked by another process (waited {timeout:g} s): "
             "wait until it has finished, or end it, or pass another --store"
         )
-    if cause in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return _damaged_file(path, error)
     if cause == sqlite3.SQLITE_FULL or (cause == sqlite3.SQLITE_IOERR and _no_space(path)):
         if not resumable:
             return (
@@ -377,7 +391,7 @@ def _damaged_file(path: str, error: Exception | str) -> str:
 
 def _no_space(path: str) -> bool:
     try:
-        return shutil.disk_usage(Path(path).parent).free < _PAGE_SIZE * 4
+        return shutil.disk_usage(Path(path).parent).free < PAGE_SIZE * 4
     except OSError:
         return False
 

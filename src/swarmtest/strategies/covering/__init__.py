@@ -3,6 +3,11 @@
 Where a swarm makes a combination of t features likely, a covering array makes it certain (swarm
 testing, section 5, compares the two). The rows take turns. For the entries that a row leaves open,
 a coin is tossed for each test, or they are always included or always excluded.
+
+The array follows the campaign's seed. A fixed array always gives the same features to the same
+columns, and two columns that happen to agree in the rows that matter cannot be told apart, however
+many campaigns repeat them. So each campaign draws which feature gets which column, in which columns
+on and off are swapped, and in which order the rows come. All three leave an array covering.
 """
 
 from __future__ import annotations
@@ -13,7 +18,7 @@ from typing import TYPE_CHECKING
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.constraints import Clause
 from swarmtest.core.errors import UserError
-from swarmtest.core.sampling import Proposal, draw_settings, toss
+from swarmtest.core.sampling import Proposal, draw_settings, refuse_rates, toss
 from swarmtest.core.seeds import Stream
 from swarmtest.core.space import Space
 from swarmtest.strategies.strategy import register
@@ -41,7 +46,9 @@ class Covering:
     fill: str = "coin"
     """How entries that the array leaves open are set: ``coin``, ``include`` or ``exclude``."""
     rows: npt.NDArray[np.int8] = field(init=False, repr=False, compare=False)
+    """The array of the campaign that asked last; after `prepare`, that of seed 0."""
     _space: Space | None = field(default=None, init=False, repr=False, compare=False)
+    _seed: int = field(default=0, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.t not in range(2, 7):
@@ -54,30 +61,75 @@ class Covering:
     def prepare(self, space: Space) -> None:
         """Construct the array, once per campaign."""
         # Imported here: every worker process imports this module, and few use the strategy.
-        import numpy as np
+        from swarmtest.strategies.covering.arrays import covering_array, with_open_entries
 
-        from swarmtest.strategies.covering.arrays import (
-            covering_array,
-            with_open_entries,
-            without_empty_row,
-        )
-
+        refuse_rates(space, "covering", "has every combination of features")
         self._space = space
         count = len(space.features)
         if not count:
             return
-        clauses = [literals(clause) for clause in space.clauses]
-        if clauses:
-            clauses.append(tuple(range(1, count + 1)))
-        try:
-            rows = covering_array(count, self.t, clauses=clauses)
-        except ValueError as error:
-            raise UserError(f"strategy 'covering': {error}") from None
-        bound = frozenset(abs(literal) - 1 for clause in clauses[:-1] for literal in clause)
-        rows = rows if clauses else without_empty_row(rows)
-        self.rows = with_open_entries(rows, min(self.t, count), bound)
+        if not space.clauses:
+            try:
+                rows = covering_array(count, self.t)
+            except ValueError as error:
+                raise UserError(f"strategy 'covering': {error}") from None
+            self._unlabelled = with_open_entries(rows, min(self.t, count))
+        self._draw(space, Stream(0))
+
+    def _draw(self, space: Space, rng: Stream) -> None:
+        """Draw the array of a campaign."""
+        import numpy as np
+
+        from swarmtest.strategies.covering.arrays import relabelled
+
+        self._seed = rng.campaign_seed
+        design = rng.of_campaign(0).split("covering")
+        column = np.argsort([design.named(name) for name in space.feature_names])
+        rows = (
+            self._constrained(space, design, column)
+            if space.clauses
+            else relabelled(
+                self._unlabelled,
+                column,
+                lambda attempt: [design.named(n, attempt) < 0.5 for n in space.feature_names],
+            )
+        )
+        order = list(range(len(rows)))
+        design.shuffle(order)
+        self.rows = rows[order]
         fill = {"coin": 0.5, "include": 1.0, "exclude": 0.0}[self.fill]
         self._shares = tuple(np.where(self.rows < 0, fill, self.rows).mean(axis=0).tolist())
+
+    def _constrained(
+        self, space: Space, design: Stream, column: npt.NDArray[np.intp]
+    ) -> npt.NDArray[np.int8]:
+        """Return an array for the constraints, written in the drawn labels and translated back.
+
+        So what the construction prefers (first columns, zeros) is no feature's for all seeds.
+        """
+        import numpy as np
+
+        from swarmtest.strategies.covering.arrays import covering_array, with_open_entries
+
+        count = len(space.features)
+        swapped = np.array([design.named(name, 1) < 0.5 for name in space.feature_names])
+        some = tuple(range(1, count + 1))  # a configuration is never empty
+        clauses = [*(literals(clause) for clause in space.clauses), some]
+        bound = frozenset(abs(literal) - 1 for clause in clauses[:-1] for literal in clause)
+
+        def label(literal: int) -> int:
+            feature = abs(literal) - 1
+            sign = -1 if (literal < 0) != swapped[feature] else 1
+            return sign * (int(column[feature]) + 1)
+
+        try:
+            rows = covering_array(
+                count, self.t, clauses=[tuple(map(label, clause)) for clause in clauses]
+            )
+        except ValueError as error:
+            raise UserError(f"strategy 'covering': {error}") from None
+        translated = (rows[:, column] ^ swapped).astype(np.int8)
+        return with_open_entries(translated, min(self.t, count), bound)
 
     def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
         """Propose the row whose turn it is, with its open entries filled."""
@@ -85,6 +137,8 @@ class Covering:
             return toss(space, (), rng)
         if self._space != space:
             self.prepare(space)
+        if self._seed != rng.campaign_seed:
+            self._draw(space, rng)
         number = trial % len(self.rows)
         bits = 0
         for i, entry in enumerate(self.rows[number].tolist()):

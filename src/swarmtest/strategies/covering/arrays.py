@@ -162,19 +162,50 @@ def _first_columns(build: Callable[[], Array], features: int) -> Array:
     return build()[:, :features].copy()
 
 
-def without_empty_row(rows: Array) -> Array:
-    """Return the array with columns flipped so that no row is a test without features.
+_ATTEMPTS = 64
+"""How many draws of swapped columns are tried before they are looked for in order."""
 
-    Swapping on and off in a column leaves an array covering, so flipping the columns of a pattern
-    that no row matches removes the empty row at no cost. If every pattern is in the array (no more
-    features than t), the empty row itself is removed, because it cannot be run.
+
+def relabelled(
+    rows: Array, column: Sequence[int] | Indices, swap: Callable[[int], Sequence[bool]]
+) -> Array:
+    """Return the array with columns in another order, and on and off swapped in some of them.
+
+    ``column`` has the old column of each new one. ``swap(attempt)`` draws which columns are
+    swapped; it is asked again if some row would be a test without features. If every pattern is in
+    the array (no more features than t), the empty row itself is removed, because it cannot be run.
+
+    >>> relabelled(np.array([[0, 1], [1, 1]], dtype=np.int8), [1, 0], lambda _: [False] * 2)
+    array([[1, 0],
+           [1, 1]], dtype=int8)
+    """
+    ordered: Array = rows[:, column]
+    for attempt in range(1, _ATTEMPTS + 1):
+        swapped = _swapped(ordered, np.array(swap(attempt), dtype=np.int8))
+        if swapped is not None:
+            return swapped
+    return without_empty_row(ordered)
+
+
+def _swapped(rows: Array, mask: Array) -> Array | None:
+    """Return the array with the columns of a mask swapped; None if that gives an empty row."""
+    if (rows == mask).all(axis=1).any():
+        return None
+    swapped: Array = np.where(rows < 0, rows, rows ^ mask).astype(np.int8)
+    return swapped
+
+
+def without_empty_row(rows: Array) -> Array:
+    """Return the array with the first columns swapped for which no row is empty.
+
+    Without such columns, the empty row is removed.
     """
     count = rows.shape[1]
     for number in range(min(1 << count, 4 * len(rows) + 1)):
         mask = np.array([number >> i & 1 for i in range(count)], dtype=np.int8)
-        if not ((rows == mask) | (rows < 0)).all(axis=1).any():
-            flipped: Array = np.where(rows < 0, rows, rows ^ mask).astype(np.int8)
-            return flipped
+        swapped = _swapped(rows, mask)
+        if swapped is not None:
+            return swapped
     not_empty: Array = rows[(rows != 0).any(axis=1)]
     return not_empty
 

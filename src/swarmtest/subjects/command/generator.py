@@ -11,14 +11,14 @@ import os
 import re
 import stat
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError
-from swarmtest.processes.commands import OUTPUT_LIMIT, ProcessEnd
+from swarmtest.processes.commands import OUTPUT_LIMIT, ProcessEnd, run_until_not_killed
 from swarmtest.processes.scratch import Scratch, empty
 from swarmtest.subjects.command.specification import (
     CommandCall,
@@ -46,6 +46,8 @@ class GeneratorOutput:
     cpu_seconds: float = 0.0
     tree: Any = None
     """The derivation tree of a test that comes from a grammar."""
+    killed: bool = False
+    """Whether the generator was killed from outside, so that it ran again."""
 
 
 class TestGenerator(Protocol):
@@ -72,15 +74,22 @@ class CommandGenerator:
         self._seeds = (1 << spec.generate.seed_bits) - 1
 
     def make(self, configuration: Configuration, seed: int) -> GeneratorOutput:
-        """Run the generator's command once."""
+        """Run the generator's command; again, if it was killed from outside."""
+        (_, output), killed = run_until_not_killed(
+            lambda: self._run_once(configuration, seed), lambda ran: ran[0]
+        )
+        return replace(output, killed=True) if killed else output
+
+    def _run_once(self, configuration: Configuration, seed: int) -> tuple[bool, GeneratorOutput]:
+        """Return whether the command was killed, perhaps from outside, and what it made."""
         directory = self._scratch.fresh("generate")
         try:
             values, env = self._values(configuration, seed, directory)
             separator = self._spec.generate.separator
             ended = self._caller.run(self._call, directory, values, env=env, separator=separator)
-            return self._made(ended, directory)
+            return ended.perhaps_from_outside, self._made(ended, directory)
         except CannotStart as error:
-            return GeneratorOutput(why_not=f"the generator: {error}")
+            return False, GeneratorOutput(why_not=f"the generator: {error}")
         finally:
             empty(directory)
 

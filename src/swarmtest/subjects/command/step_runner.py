@@ -228,6 +228,8 @@ class StepResults:
     covered: list[Hits] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     """Why coverage is missing; empty when it is complete."""
+    killed: bool = False
+    """Whether a step was killed, perhaps from outside."""
 
 
 class StepRunner:
@@ -280,6 +282,7 @@ class StepRunner:
             all_well = all(outcome.ok for outcome in before.values())
             return StepOutcome(step.name, skipped=str(error), broken=all_well)
         stepped.cpu_seconds += ended.cpu_seconds
+        stepped.killed = stepped.killed or ended.perhaps_from_outside
         if coverer is not None:
             collected = coverer.collect(ended)
             stepped.covered += [collected.hits] if collected.hits is not None else []

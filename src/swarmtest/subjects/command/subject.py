@@ -8,6 +8,8 @@ from typing import Any
 
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.result import Fault, Result, Verdict
+from swarmtest.processes.commands import run_until_not_killed
+from swarmtest.processes.fork import MOST_KILLS
 from swarmtest.processes.scratch import Scratch
 from swarmtest.reducer.reducer import ConvertedCriterion
 from swarmtest.subjects.command.generator import (
@@ -59,7 +61,8 @@ class CommandSubject(Subject):
         self.suffix = spec.generate.suffix or ".txt"
         self.weighted = spec.weighted
         calls = [spec.generate.call] if spec.generate.call else []
-        self.seconds = sum(call.timeout for call in [*calls, *(step.call for step in spec.steps)])
+        once = sum(call.timeout for call in [*calls, *(step.call for step in spec.steps)])
+        self.seconds = MOST_KILLS * once  # what is killed from outside runs again
         self._scratch = Scratch()
         self._caller = CommandRunner(self._scratch, spec.here)
         self._generator: TestGenerator = self._make_generator()
@@ -71,12 +74,20 @@ class CommandSubject(Subject):
         """Generate a test and run the steps on it."""
         output = self.generated(configuration, seed)
         if output.why_not:
-            return Result(Verdict.INVALID, missing=output.why_not, cpu_seconds=output.cpu_seconds)
+            return Result(
+                Verdict.INVALID,
+                missing=output.why_not,
+                cpu_seconds=output.cpu_seconds,
+                killed=output.killed,
+            )
         test = self._test(output, configuration, seed)
         if self.journal is not None:
             self.journal(test.to_json())
         result = self._run(test)
-        return result._replace(cpu_seconds=result.cpu_seconds + output.cpu_seconds)
+        return result._replace(
+            cpu_seconds=result.cpu_seconds + output.cpu_seconds,
+            killed=result.killed or output.killed,
+        )
 
     def generated(self, configuration: Configuration, seed: int) -> GeneratorOutput:
         """Return the generator's output: a test, or the reason why there is none."""
@@ -171,11 +182,14 @@ class CommandSubject(Subject):
         )
 
     def _run(self, test: CommandTest) -> Result:
-        stepped = self._stepper.run(test)
+        stepped, killed = run_until_not_killed(
+            lambda: self._stepper.run(test), lambda stepped: stepped.killed
+        )
         judgement = self._judge.judge(stepped.outcomes, test.text)
         cpu = stepped.cpu_seconds
         if judgement.invalid:
-            return Result(Verdict.INVALID, missing=judgement.invalid, cpu_seconds=cpu)
+            why = judgement.invalid
+            return Result(Verdict.INVALID, missing=why, cpu_seconds=cpu, killed=killed)
         fault = None
         if judgement.signature:
             file = f"test{self.spec.generate.suffix}"
@@ -192,6 +206,7 @@ class CommandSubject(Subject):
             cpu_seconds=cpu,
             covered=tuple(stepped.covered),
             missing="; ".join(stepped.missing),
+            killed=killed,
         )
 
     def _size(self, test: CommandTest) -> int:

@@ -44,6 +44,8 @@ class TomlFile:
             self.data: dict[str, Any] = tomllib.loads(self.text)
         except tomllib.TOMLDecodeError as error:
             raise UserError(_syntax_error(path, self.text, str(error))) from None
+        except RecursionError:
+            raise UserError(f"{path} is nested too deeply") from None
 
     def top(self) -> TomlSection:
         """Return the whole file as a section."""

@@ -95,14 +95,21 @@ class GrammarGenerator:
                 raise UserError(f"the grammar has no feature {name!r}{did_you_mean(name, names)}")
         return self.grown(tuple(weights.get(name, 0.0) for name in names), seed)
 
-    def grown(self, weights: tuple[float, ...], seed: int) -> Tree:
-        """Return the tree for a seed and one weight per feature, in the grammar's order."""
+    def plan(self, weights: tuple[float, ...]) -> GrowthPlan:
+        """Return the part of the grammar that weights leave; the last plans are kept."""
         plan = self._plans.get(weights)
         if plan is None:
             if len(self._plans) > _MOST_PLANS:
                 self._plans.clear()
-            plan = self._grower.plan(weights)
-            self._plans[weights] = plan
+            plan = self._plans[weights] = self._grower.plan(weights)
+        return plan
+
+    def grown(self, weights: tuple[float, ...], seed: int) -> Tree:
+        """Return the tree for a seed and one weight per feature, in the grammar's order."""
+        return self.grow(self.plan(weights), seed)
+
+    def grow(self, plan: GrowthPlan, seed: int) -> Tree:
+        """Return the tree for a plan and a seed."""
         rng = random.Random(seed)
         low, high = self.length
         return self._grower.grow(plan, rng, low + int(rng.random() * (high - low + 1)), self.depth)

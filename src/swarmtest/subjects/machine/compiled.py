@@ -310,13 +310,14 @@ def _run_source(
     pick = {
         "plain": "picks[int(random() * size)]",
         "weighted": "picks[int(random() * size)]",
-        "renormalised": "picks[bisect(bounds, random() * bounds[-1])]",
+        "renormalised": "picks[bisect(bounds, random() * top)]",
     }[how]
     lines = [
         f"def {how}(m, rng, picks, weights, bounds, count, record, rescued, another, tally):",
         "    random = rng.random",
         "    note = record.append",
         "    size = len(picks)",
+        *(["    top = bounds[-1]"] if how == "renormalised" else []),
         "    skipped = 0",
         f"    {' = '.join(counters)} = 0",
         *(f"    a{i} = m.{action.name}" for i, action in enumerate(actions)),

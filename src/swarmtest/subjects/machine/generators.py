@@ -42,6 +42,8 @@ class Generator(Generic[T]):
     """Whether a value could have been drawn; None if unknown. Reduction tries no other values."""
     options: tuple[T, ...] = ()
     """All values that can be drawn, the simplest first, if there are few."""
+    bounds: tuple[float, float] | None = None
+    """The smallest and the largest number that can be drawn; None if it draws no numbers."""
 
 
 def integers(low: int = -100, high: int = 100) -> Generator[int]:
@@ -55,13 +57,17 @@ def integers(low: int = -100, high: int = 100) -> Generator[int]:
     span = high - low + 1
     if span > _MAX_SCALED:
         return Generator(
-            lambda rng: low + rng.randrange(span), immutable=True, allows=_within(int, low, high)
+            lambda rng: low + rng.randrange(span),
+            immutable=True,
+            allows=_within(int, low, high),
+            bounds=(low, high),
         )
     return Generator(
         lambda rng: low + int(rng.random() * span),
         f"{low} + int(random() * {span})" if low else f"int(random() * {span})",
         immutable=True,
         allows=_within(int, low, high),
+        bounds=(low, high),
     )
 
 
@@ -77,6 +83,7 @@ def floats(low: float = -1.0, high: float = 1.0) -> Generator[float]:
         f"{low!r} + random() * {span!r}",
         immutable=True,
         allows=_within(float, low, high),
+        bounds=(low, high),
     )
 
 

@@ -33,6 +33,8 @@ _PASSED = Verdict.PASSED
 _MAX_CACHED_PICKS = 4096
 """Configurations whose list of included actions is cached."""
 
+_AS_NUMBERS = bytes.maketrans(b"01", b"\0\1")
+
 Length: TypeAlias = int | tuple[int, int] | Callable[[random.Random], int]
 _Loop: TypeAlias = tuple[
     Callable[..., None], list[int], Sequence[float] | None, Sequence[float] | None
@@ -275,15 +277,15 @@ class MachineSubject(Subject):
         if picks is None:
             if len(self._picks) > _MAX_CACHED_PICKS:
                 self._picks.clear()
-            picks = [i for i in range(len(self.actions)) if bits >> i & 1]
+            picks = _numbers_of(bits)
             self._picks[bits] = picks
         if not configuration.fractional:
             return self.compiled.plain, picks, None, None
-        weights = configuration.weights
         if not configuration.renormalised:
-            return self.compiled.weighted, picks, weights, None
-        bounds = list(itertools.accumulate(weights[k] for k in picks))
-        return self.compiled.renormalised, picks, weights, bounds
+            return self.compiled.weighted, picks, configuration.weights, None
+        # The weights themselves are needed only to replace an action that is not possible.
+        weights = configuration.weights if self._guarded else None
+        return self.compiled.renormalised, picks, weights, configuration.running_weights()
 
     def _journal(self, configuration: Configuration, seed: int) -> Journal:
         assert self.journal is not None
@@ -303,6 +305,12 @@ class MachineSubject(Subject):
         )
         origin = origin_of(configuration, seed) if any(drawn_arguments(steps)) else {}
         return MachineTest(self.name, steps, configuration.settings, origin)
+
+
+def _numbers_of(bits: int) -> list[int]:
+    """Return the numbers of the bits that are set, the lowest first, in linear time."""
+    digits = f"{bits:b}".encode().translate(_AS_NUMBERS)
+    return [*itertools.compress(range(len(digits)), reversed(digits))]
 
 
 def _code_of(guard: Callable[..., Any] | None) -> Any:

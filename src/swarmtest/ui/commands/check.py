@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from collections.abc import Sequence
@@ -9,13 +10,19 @@ from pathlib import Path
 
 import click
 
+from swarmtest.campaign.budget import Limits
 from swarmtest.campaign.campaign import Campaign
 from swarmtest.core.errors import UserError
 from swarmtest.core.formatting import plural
 from swarmtest.core.space import Space
 from swarmtest.coverage.native.compiler import compiler_command
+from swarmtest.processes.fork_pool import run_isolated
 from swarmtest.subjects.command.check import template_names, template_purpose, template_text
 from swarmtest.subjects.loading import SubjectReference, is_grammar_file
+from swarmtest.subjects.subject import Subject
+
+_TESTS = 5
+"""The tests of a machine that `check` runs."""
 
 
 @click.command()
@@ -33,7 +40,7 @@ def check(path: str, api: bool, quick: bool, start: str) -> int:
     For a TOML file: find its commands, run its generator with all features on and with each feature
     off, and run a test through all steps. If no test is valid, say which step rejects them, and
     why. For a grammar (.lark, .g4): report parts that can never be used. For a machine: load it,
-    and check its constraints.
+    check its constraints, and run a few tests to try its guards.
 
     Exit status: 0 nothing is wrong, 2 something is.
     """
@@ -44,13 +51,36 @@ def check(path: str, api: bool, quick: bool, start: str) -> int:
         _raise_problems(generator.grammar.notes)
         space = Space(generator.features, generator.constraints)
     else:
+        if start:
+            raise UserError(f"--start is for grammar files (.lark, .g4), not for {path}")
         subject = SubjectReference(path, api).load()
         _raise_problems(subject.check(thorough=not quick))
         Campaign(subject, "coin", 1, store=":memory:", workers=0).rehearse()
+        if not quick and subject.part == "step":
+            _try_actions(subject)
         path, space = subject.name, subject.space
     unknown = " so far; no test was run" if quick else ""
     click.echo(f"{path}: {_size_in_words(space)}: nothing wrong{unknown}")
     return 0
+
+
+def _try_actions(subject: Subject) -> None:
+    """Run a few tests; raise `UserError` for a mistake in the machine, or if no action runs."""
+    steps = 0
+    for seed in range(_TESTS):
+        result = run_isolated(
+            functools.partial(subject.execute, subject.space.default(), seed),
+            Limits().seconds_of(subject),
+            quiet=True,
+        )
+        if result.fault is not None:
+            return  # that is for `run` to find
+        steps += result.steps
+    if not steps:
+        raise UserError(
+            f"no action ran in {_TESTS} tests: at the start, no guard is true (when=), or every "
+            "pool is empty"
+        )
 
 
 def _raise_problems(problems: Sequence[str]) -> None:

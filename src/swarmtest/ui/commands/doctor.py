@@ -13,6 +13,7 @@ from swarmtest.core.formatting import plural
 from swarmtest.store import DEFAULT_PATH, open_store
 from swarmtest.store.checks import Damage, find_damage, save_readable
 from swarmtest.store.interface import Store, is_postgres
+from swarmtest.store.sqlite.file import DamagedFile
 from swarmtest.ui.options import existing_store
 from swarmtest.ui.terminal.tables import command_text
 
@@ -41,12 +42,40 @@ def doctor(store: str | None, repair: str | None) -> int:
     """
     if repair is not None:
         _refuse_existing(repair)
-    with existing_store(store) as opened:
+    try:
+        opened = existing_store(store)
+    except UserError as error:
+        return _check_first_page(store or DEFAULT_PATH, repair, error)
+    with opened:
         damage = list(find_damage(opened))
-        _tell(opened, damage, repaired=repair is not None)
+        _tell(opened.url, damage, repaired=repair is not None)
+        if not damage:
+            _tell_soundness(opened)
         if repair is not None:
             _repair(opened, repair)
     return int(bool(damage))
+
+
+def _check_first_page(name: str, repair: str | None, error: UserError) -> int:
+    """Check a store that cannot be opened; raise the `error` if its first page is not to blame."""
+    if is_postgres(name):
+        raise error
+    from swarmtest.store.sqlite.header import mended_copy
+
+    with mended_copy(name.removeprefix("sqlite:///")) as copy:
+        if copy is None:
+            if not isinstance(error, DamagedFile):
+                raise error
+            raise UserError(
+                f"store {name} is damaged or not a store, and nothing in it can be read: restore a "
+                f"backup, try `sqlite3 {name} .recover`, or move it away"
+            )
+        with open_store(copy.path) as opened:
+            header = [Damage("the header of the file", problem) for problem in copy.problems]
+            _tell(name, [*header, *find_damage(opened)], repaired=repair is not None)
+            if repair is not None:
+                _repair(opened, repair)
+    return 1
 
 
 def _refuse_existing(name: str) -> None:
@@ -54,7 +83,7 @@ def _refuse_existing(name: str) -> None:
         raise UserError(f"--repair {name} exists already: name a new file")
 
 
-def _tell(store: Store, damage: list[Damage], *, repaired: bool) -> None:
+def _tell(url: str, damage: list[Damage], *, repaired: bool) -> None:
     for _, found in groupby(damage, lambda each: each.campaign):
         lines = [str(each) for each in found]
         for line in lines[:_SHOWN]:
@@ -62,10 +91,12 @@ def _tell(store: Store, damage: list[Damage], *, repaired: bool) -> None:
         if len(lines) > _SHOWN:
             click.echo(f"... and {len(lines) - _SHOWN:,} more of this kind")
     if damage:
-        name = "" if store.url == DEFAULT_PATH else f" {store.url}"
+        name = "" if url == DEFAULT_PATH else f" {url}"
         how = f": `swarmtest doctor{name} --repair FILE` saves what can be read"
-        click.echo(f"{store.url} is damaged{'' if repaired else how}")
-        return
+        click.echo(f"{url} is damaged{'' if repaired else how}")
+
+
+def _tell_soundness(store: Store) -> None:
     campaigns = store.campaigns()
     trials = sum(store.summary(record.id)["trials"] for record in campaigns)
     click.echo(f"{store.url} is sound: {plural(len(campaigns), 'campaign')}, {trials:,} trials")

@@ -15,7 +15,13 @@ from swarmtest.store import open_store
 from swarmtest.store.copies import COPYING, copy_campaign
 from swarmtest.store.export import FORMATS, export_campaign
 from swarmtest.store.interface import Store, is_postgres
-from swarmtest.ui.options import existing_store, latest_campaign, store_option
+from swarmtest.ui.options import (
+    STORE_IN_USE,
+    existing_store,
+    latest_campaign,
+    refuse_running,
+    store_option,
+)
 
 
 @click.command()
@@ -68,8 +74,10 @@ def export(campaign: int | None, kind: str | None, output: str, store: str | Non
 def delete(campaigns: tuple[int, ...], yes: bool, store: str | None) -> None:
     """Delete campaigns with all their trials, faults and tests."""
     opened = existing_store(store, write=True)
-    for number in campaigns:
-        record = opened.campaign(number)
+    # All are looked at before one is deleted: one of the numbers may be a mistake.
+    for record in [opened.campaign(number) for number in campaigns]:
+        refuse_running(record, "deleted")
+        number = record.id
         tests = opened.summary(number)["trials"]
         if not yes:
             click.confirm(
@@ -98,6 +106,7 @@ def copy(source: str, destination: str, campaigns: tuple[int, ...]) -> None:
     compared. `swarmtest list` shows an interrupted copy as `copying`; run the command again to
     continue it.
     """
+    click.get_current_context().meta[STORE_IN_USE] = source
     with existing_store(source) as old:
         numbers = list(campaigns) or [record.id for record in old.campaigns()]
         for number in numbers:

@@ -22,6 +22,8 @@ from swarmtest.ui.options import (
 )
 from swarmtest.ui.terminal.reduced_tests import as_shown, reduction_line, replay_words
 from swarmtest.ui.terminal.tables import command_text, fault_configurations, fault_lines
+from swarmtest.why.explanation import explanations_of
+from swarmtest.why.views import explanation_lines
 
 
 @click.command()
@@ -48,14 +50,15 @@ def faults(campaign: str | None, fault: str | None, store: str | None, as_json: 
             raise UserError(f"campaign {number} has no fault {fault!r}{suggestion}")
         records = matching
     reductions = reductions_of(opened, number)
+    explanations = explanations_of(opened, number)
     if as_json:
         for record in records:
-            reduction = reductions.get(record.id)
-            click.echo(
-                json.dumps(
-                    record._asdict() | {"reduced": reduction._asdict() if reduction else None}
-                )
-            )
+            reduction, explanation = reductions.get(record.id), explanations.get(record.id)
+            more = {
+                "reduced": reduction._asdict() if reduction else None,
+                "why": explanation.to_json() if explanation else None,
+            }
+            click.echo(json.dumps(record._asdict() | more))
         return
     if not records:
         click.echo(f"campaign {number} found no fault")
@@ -74,7 +77,10 @@ def faults(campaign: str | None, fault: str | None, store: str | None, as_json: 
         reduced = reduction_line(record, reduction, number, part)
         record = as_shown(record, reduction)
         configuration = configurations[record.id]
-        lines = fault_lines(record, tests, configuration, command, _role_lines(roles), reduced)
+        why = _role_lines(roles)
+        if record.id in explanations:
+            why += explanation_lines(explanations[record.id])
+        lines = fault_lines(record, tests, configuration, command, why, reduced)
         click.echo("\n".join(lines))
         if is_replayable and any(role.is_discovery() for role in roles):
             click.echo(f"  go on without it: {_avoid_command(opened, number, record.id)}")

@@ -16,7 +16,13 @@ from swarmtest.reduce.hypothesis_export import hand_over_faults
 from swarmtest.store import open_store
 from swarmtest.store.interface import Store
 from swarmtest.strategies.strategy import strategy_text
-from swarmtest.ui.options import existing_store, latest_campaign, refuse_imported, store_option
+from swarmtest.ui.options import (
+    existing_store,
+    latest_campaign,
+    refuse_imported,
+    refuse_running,
+    store_option,
+)
 from swarmtest.ui.run_options import (
     avoid_option,
     budget_options,
@@ -31,6 +37,7 @@ from swarmtest.ui.run_options import (
     reduce_options,
     subject_options,
     view_options,
+    why_option,
     workers_option,
 )
 from swarmtest.ui.run_report import report_outcome
@@ -70,6 +77,7 @@ _DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
 @avoid_option
 @coverage_options
 @reduce_options
+@why_option
 @click.option("--keep-tests", is_flag=True, help="Store every test, not only failing ones.")
 @click.option(
     "--allow-unused", is_flag=True, help="Accept actions that never ran, instead of exit status 2."
@@ -117,6 +125,7 @@ def run(path: str, **options: Any) -> int:
 @workers_option
 @executor_options
 @reduce_options
+@why_option
 @click.option(
     "--allow-unused", is_flag=True, help="Accept actions that never ran, instead of exit status 2."
 )
@@ -132,6 +141,7 @@ def resume(campaign: int | None, **options: Any) -> int:
     number = latest_campaign(store, campaign)
     record = store.campaign(number)
     refuse_imported(record, "resumed")
+    refuse_running(record, "resumed")
     if "search" in record.options:
         from swarmtest.search.command import resume_search
 
@@ -181,11 +191,12 @@ def _run(campaign: Campaign, store: Store, view: ProgressView, options: dict[str
     outcome = campaign.run()
     view.end()
     reduced = _reduce(campaign, store, outcome, view, options)
+    stopped_explaining = not _explain(campaign, store, outcome, reduced, options)
     reductions = reductions_of(store, outcome.campaign)
     stopped = outcome.interrupted
     handed = [] if stopped else hand_over_faults(campaign.subject, outcome.faults, reductions)
     report_outcome(campaign, store, outcome, view, handed, reduced)
-    if reduced and reduced.interrupted:
+    if (reduced and reduced.interrupted) or stopped_explaining:
         return 130
     return _status(outcome, options, steps=campaign.subject.part == "step")
 
@@ -212,6 +223,25 @@ def _reduce(
     from swarmtest.reduce.fault_reductions import reduce_and_show
 
     return reduce_and_show(campaign.subject, store, outcome.campaign, allowed, view)
+
+
+def _explain(
+    campaign: Campaign,
+    store: Store,
+    outcome: Outcome,
+    reduced: FaultReductions | None,
+    options: dict[str, Any],
+) -> bool:
+    """Explain the reduced faults by experiments; return False if the user has interrupted."""
+    if reduced is None or reduced.interrupted or options["no_why"]:
+        return True
+    from swarmtest.why.fault_explanations import IN_PASSING, explain_faults
+
+    try:
+        explain_faults(campaign.subject, store, outcome.campaign, budget=IN_PASSING)
+    except KeyboardInterrupt:
+        return False
+    return True
 
 
 def _view(budget: Budget, options: dict[str, Any]) -> ProgressView:
@@ -243,6 +273,11 @@ def _status(outcome: Outcome, options: dict[str, Any], *, steps: bool) -> int:
             f"action {name!r}{others} was allowed in {tests:,} tests and never ran: its guard was "
             "never true (or its pool always empty); fix its when=, lengthen the tests with "
             "--steps, or pass --allow-unused; the campaign is kept"
+        )
+    if steps and outcome.progress.tests and not outcome.progress.steps and not outcome.faults:
+        raise UserError(
+            f"no action ran in {plural(outcome.progress.tests, 'test')}, so nothing was tested: "
+            "at the start, no guard was true (when=), or every pool was empty"
         )
     return 1 if outcome.faults else 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import socket
 import tempfile
 import webbrowser
@@ -29,6 +30,7 @@ from swarmtest.ui.dashboard.context import (
     leading_to,
 )
 from swarmtest.ui.dashboard.pages import ABOUT, Actions, Pages, SystemPages
+from swarmtest.ui.options import damage_in
 from swarmtest.ui.report.page import asset
 
 _SECONDS_BETWEEN_SAMPLES = 2.0
@@ -89,7 +91,10 @@ def _application(context: DashboardContext, guard: AccessGuard) -> Starlette:
         "/commands/{job:int}/stop": actions.stop_job,
         **{f"{campaign}/{name}": actions.about(make) for name, make in ABOUT.items()},
     }
-    routes = [Route(path, page, methods=["GET"]) for path, page in pages_by_path.items()]
+    routes = [
+        Route(path, _explaining_damage(page, context), methods=["GET"])
+        for path, page in pages_by_path.items()
+    ]
     if not context.settings.read_only:
         routes += [Route(path, act, methods=["POST"]) for path, act in actions_by_path.items()]
     routes.append(Route("/events", events, methods=["GET"]))
@@ -116,6 +121,29 @@ def _application(context: DashboardContext, guard: AccessGuard) -> Starlette:
             HTTPException: problem_page,
         },
     )
+
+
+def _explaining_damage(
+    page: Callable[[Request], Response], context: DashboardContext
+) -> Callable[[Request], Response]:
+    """Return a page that says what is damaged in the store, if it cannot be shown because of that.
+
+    Pages trust what they read, as commands do: checking it each time would take too long.
+    """
+
+    @functools.wraps(page)
+    def show(request: Request) -> Response:
+        try:
+            return page(request)
+        except (UserError, PermissionError, HTTPException):
+            raise
+        except Exception as error:
+            damage = damage_in(context.settings.store)
+            if not damage:
+                raise  # a bug in swarmtest
+            raise StoreProblem(damage) from error
+
+    return show
 
 
 async def _sample(context: DashboardContext) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from swarmtest.campaign.reduced_faults import reductions_of
+from swarmtest.core.formatting import plural
 from swarmtest.core.targets import Target
 from swarmtest.race.views import RaceView, race_view
 from swarmtest.roles.study import Study
@@ -18,6 +19,8 @@ from swarmtest.ui.report.reproduce import roles_command
 from swarmtest.ui.report.tables import HtmlTable, amount_table, role_table
 from swarmtest.ui.terminal.reduced_tests import as_shown, is_smaller, reduction_line, replay_words
 from swarmtest.ui.terminal.tables import command_text, fault_configurations, test_code
+from swarmtest.why.explanation import Explanation, explanations_of
+from swarmtest.why.views import confirmation_line, experiment_lines, test_lines
 
 MOST_FAULTS = 60
 """The most faults shown in detail, so that a report stays readable; the table has them all."""
@@ -40,6 +43,8 @@ class ReportedFault:
     """The smallest reduction of one of its tests, if one was reduced."""
     reduced_in: int = 0
     """The campaign of the reduced test."""
+    explanation: Explanation | None = None
+    """What experiments on its reduced test showed, if some were made."""
 
     @property
     def count(self) -> int:
@@ -55,6 +60,17 @@ class ReportedFault:
     def size(self) -> int:
         """The number of parts of its smallest test."""
         return self.reduction.size if self.reduction and self.is_reduced else self.record.size
+
+    @property
+    def experiments(self) -> str:
+        """The experiments on its reduced test, in lines; empty if there were none."""
+        found = self.explanation
+        if found is None:
+            return ""
+        lines = [*test_lines(found), "", *experiment_lines(found)]
+        if found.confirmation is not None:
+            lines.append(confirmation_line(found))
+        return "\n".join([*lines, *found.notes, plural(found.runs, "run")])
 
     @property
     def is_reduced(self) -> bool:
@@ -102,13 +118,16 @@ def known_faults(store: Store, campaigns: Sequence[int]) -> list[ReportedFault]:
     """Return the distinct faults of several campaigns, the most frequent first."""
     records_by_id: dict[str, list[tuple[int, FaultRecord]]] = {}
     reductions_by_id: dict[str, list[tuple[int, ReductionRecord]]] = {}
+    explanations: dict[str, Explanation] = {}
     for campaign in campaigns:
         for record in store.faults(campaign):
             records_by_id.setdefault(record.id, []).append((campaign, record))
         for id, reduction in reductions_of(store, campaign).items():
             reductions_by_id.setdefault(id, []).append((campaign, reduction))
+        explanations |= explanations_of(store, campaign)
     faults = [
-        _merged(records, reductions_by_id.get(id, ())) for id, records in records_by_id.items()
+        replace(_merged(records, reductions_by_id.get(id, ())), explanation=explanations.get(id))
+        for id, records in records_by_id.items()
     ]
     return sorted(faults, key=lambda fault: (-fault.count, fault.record.id))
 

@@ -286,7 +286,7 @@ def make_page(
         no_variation=no_variation,
         fault_table=fault_table(faults, study),
         faults=tuple(fault_views(study, faults[:MOST_FAULTS])),
-        relations=() if no_variation else tuple(r.sentence() for r in triage(study).relations),
+        relations=() if no_variation else tuple(triage(study).sentences()),
         shares=()
         if no_variation
         else tuple(role_shares(kind, table) for kind, table in tables.items()),

@@ -107,7 +107,7 @@ def role_table(plot: IntervalPlot, effects: Sequence[FeatureEffect]) -> HtmlTabl
     note = (
         "In hits: the share of failing tests that contain the feature. q: p-value, corrected for "
         "all features and faults. Hits with it, hits without: the share of tests that show the "
-        "fault, among tests with the feature enabled, or not."
+        "fault, with the feature enabled or not, among tests in which it was left to chance."
     )
     return HtmlTable("Roles: does enabling a feature matter?", head, tuple(rows), note)
 
@@ -301,7 +301,8 @@ def growth_table(growths: Sequence[Growth]) -> HtmlTable:
         (*head, "unseen, at least"),
         tuple(rows),
         "By 1 test: targets that exactly one test reached. In as many more: what the same number "
-        "of further tests would add (Good-Turing), with its interval. Unseen: Chao2's lower bound.",
+        "of further tests would add (Good-Turing), with its interval. Unseen: the lower "
+        "end of Chao2's interval.",
     )
 
 
@@ -315,12 +316,9 @@ def _growth_row(kind: KindGrowth) -> tuple[HtmlCell, ...]:
         HtmlCell(reached, seen.found),
         number_cell(seen.once),
         number_cell(seen.twice),
-        *(
-            HtmlCell(
-                f"{estimate.value:.3g}"
-                + (f" ({interval_text(estimate)})" if estimate.high else ""),
-                estimate.value,
-            )
-            for estimate in (kind.new, kind.unseen)
+        HtmlCell(
+            f"{kind.new.value:.3g}" + (f" ({interval_text(kind.new)})" if kind.new.high else ""),
+            kind.new.value,
         ),
+        number_cell(kind.least_unseen),
     )

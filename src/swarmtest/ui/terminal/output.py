@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import codecs
 import io
+import os
 import sys
 from typing import IO, TextIO
 
@@ -65,7 +66,23 @@ def _is_ascii(encoding: str) -> bool:
 
 def protect_terminal() -> None:
     """Make standard output and standard error printable, for the rest of the process."""
+    _open_missing_streams()
     sys.stdout, sys.stderr = _protected(sys.stdout), _protected(sys.stderr)
+
+
+def _open_missing_streams() -> None:
+    """Let streams that were closed be the null device: a file would take their descriptors."""
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+    if sys.stdin is None:
+        sys.stdin = open(0, closefd=False)  # noqa: SIM115
+    if sys.stdout is None:
+        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
 
 
 def _protected(stream: TextIO) -> TextIO:

@@ -67,6 +67,10 @@ class SchedulerConnection:
         """Whether nothing more will arrive."""
         return self._broken or self._client.status != "running"
 
+    def abandon(self) -> None:
+        """Count the connection as lost, though nobody says so."""
+        self._broken = True
+
     def send(self, number: int, order: dict[str, Any], workers: list[str] | None) -> None:
         """Send an order to the scheduler; `workers`: only these may run it."""
         self._attempts += 1
@@ -134,6 +138,8 @@ class SchedulerConnection:
             self._broken = True  # a scheduler that forgot the task has forgotten the others too
             answer = error
         except Exception as error:
+            # If the task itself has not failed, its result did not arrive: the connection was cut.
+            self._broken = self._broken or future.status != "error"
             answer = error
         self._futures.pop(attempt, None)
         self._answers.put((number, answer))

@@ -12,7 +12,7 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from swarmtest.campaign.executors.dask.connection import Answer, SchedulerConnection, Unreachable
@@ -108,10 +108,21 @@ class Definitions:
 
 _ATTEMPTS = 25
 """How often a batch may fail because workers died before the campaign gives up."""
-_DEATHS = 3
-"""How often in a row a host may die without a result."""
+_MOST_DEATHS = 10
+"""How often in a row, for each thread of the workers, hosts may die without a result."""
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0
-_SHAPE = BatchShape(seconds=0.5, learning_seconds=0.2, largest_with_proposals=512, grace=3.0)
+_LOADING = 60.0
+"""Seconds that workers have to load the subject, besides."""
+_SHAPE = BatchShape(
+    seconds=1.0,
+    learning_seconds=0.2,
+    shortest_seconds=0.1,
+    largest=50_000,
+    largest_with_proposals=512,
+    grace=3.0,
+)
+"""Handing over a batch takes Dask about ten milliseconds, whatever is in it. A worker that is
+killed costs the tests of the batches that it had, which others run again."""
 
 
 @dataclass
@@ -123,6 +134,20 @@ class _PendingBatch:
     attempts: int = 0
     since: float = 0.0
     """When it was handed out last."""
+    one_by_one: bool = False
+    """Whether a host was killed that had it: then it is run with care."""
+    deaths: dict[int, int] = field(default_factory=dict)
+    """How many hosts were killed while they ran a trial."""
+
+    def left(self, answer: dict[str, Any]) -> _PendingBatch:
+        """Return the trials that an answer has no results of."""
+        done, died_in = answer["done"], answer["died_in"]
+        proposals = None if self.proposals is None else self.proposals[done:]
+        deaths = dict(self.deaths)
+        if died_in is not None:
+            deaths[died_in] = deaths.get(died_in, 0) + 1
+        one_by_one = self.one_by_one or answer["died"]
+        return _PendingBatch(self.trials[done:], proposals, one_by_one=one_by_one, deaths=deaths)
 
 
 class DaskExecutor(Executor):
@@ -149,6 +174,8 @@ class DaskExecutor(Executor):
         self._wait = 0.0
         self._next_try = 0.0
         self._without_since = 0.0
+        self._heard = time.monotonic()
+        self._silence = self._longest + _LOADING
         self._connection: SchedulerConnection | None = self._first_connection()
 
     @property
@@ -199,6 +226,7 @@ class DaskExecutor(Executor):
             return []
         messages: list[Any] = []
         for number, answer in self._connection.answers(timeout):
+            self._heard, self._silence = time.monotonic(), self._longest
             messages += self._accept(number, answer)
         self._send_again()
         return messages
@@ -254,6 +282,8 @@ class DaskExecutor(Executor):
             "token": self._token,
             "trials": batch.trials,
             "proposals": batch.proposals,
+            "one_by_one": batch.one_by_one,
+            "deaths": batch.deaths,
             "seconds": 2 * _SHAPE.seconds,
             "received": self._definitions.received_from(self._connection.threads),
         }
@@ -295,18 +325,17 @@ class DaskExecutor(Executor):
         if done:
             self._deaths = 0
             rate = done / max(answer["seconds"], 1e-6)
-            self.rate = rate if not self.rate else 0.7 * self.rate + 0.3 * rate
+            self.rate = rate if not self.rate else 0.5 * self.rate + 0.5 * rate
         elif answer["died"]:
             self._deaths += 1
-            if self._deaths > _DEATHS:
+            if self._deaths > _MOST_DEATHS * max(1, self.slots):
                 raise UserError(
                     f"worker processes were killed {self._deaths} times in a row from outside "
                     f"(out of memory?), last on {answer['worker']}; finished tests are kept, "
                     "and `swarmtest resume` continues"
                 )
         if done < len(batch.trials) and not self._stopping:
-            left = None if batch.proposals is None else batch.proposals[done:]
-            self._again.append(_PendingBatch(batch.trials[done:], left))
+            self._again.append(batch.left(answer))
 
     def _handle_failure(self, number: int, error: BaseException) -> None:
         """Handle a task without a result: its workers died, or could not begin."""
@@ -333,6 +362,7 @@ class DaskExecutor(Executor):
         """Notice a lost scheduler or a lack of workers, and send the unanswered batches again."""
         now = time.monotonic()
         self._without_since = self._without_since or now
+        self._abandon_if_silent(now)
         if self._connection is not None and self._connection.lost:
             self._connection.close()
             self._connection = None
@@ -348,6 +378,18 @@ class DaskExecutor(Executor):
                 f"{self.condition or 'no workers'}; finished tests are kept, and "
                 "`swarmtest resume` continues when there are workers"
             )
+
+    def _abandon_if_silent(self, now: float) -> None:
+        """Count the connection as lost when no answer comes although workers have batches.
+
+        Dask's messages wait for times of the wall clock, so if that is set back by an hour, they
+        wait for an hour. Workers may also just be slow, so wait longer the next time.
+        """
+        if not self._out or self._connection is None or not self._threads():
+            self._heard = now
+        elif now - self._heard > self._silence:
+            self._connection.abandon()
+            self._heard, self._silence = now, 2 * self._silence
 
     def _reconnect(self, now: float) -> None:
         try:

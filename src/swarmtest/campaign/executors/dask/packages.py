@@ -31,6 +31,7 @@ from swarmtest.campaign.executors.host_start import interpreter_flags
 from swarmtest.core.errors import UserError
 from swarmtest.coverage.scope import ROOT_MARKS, project_root
 from swarmtest.languages.user_objects import split_reference
+from swarmtest.processes.caches import why_unsafe
 from swarmtest.subjects.loading import SubjectReference
 
 # Whether a worker may run a campaign's tests: the same swarmtest, Python and packages.
@@ -320,9 +321,7 @@ class UnpackedBundle:
     """Where a bundle's files are on a worker, and how a host must start to find them."""
 
     def __init__(self, bundle: dict[str, Any], directory: str) -> None:
-        self.prefix = os.path.join(os.path.realpath(directory), f"swarmtest-{bundle['hash']}")
-        if not os.path.isdir(self.prefix):
-            _unpack(bundle, self.prefix)
+        self.prefix = _place_of(bundle, os.path.realpath(directory))
         self.directory = self.prefix + bundle["directory"]
         self.path = [self.prefix + entry for entry in bundle["path"]]
         self.coverage = self._translated(bundle["coverage"])
@@ -342,9 +341,47 @@ class UnpackedBundle:
         return moved if os.path.isabs(path) and os.path.exists(moved) else path
 
 
-def _unpack(bundle: dict[str, Any], directory: str) -> None:
-    """Unpack the files; if several threads try, the directory of the first one stays."""
-    fresh = tempfile.mkdtemp(prefix="swarmtest-unpacking-", dir=os.path.dirname(directory))
+def _place_of(bundle: dict[str, Any], directory: str) -> str:
+    """Return where a bundle is unpacked: only the user can have written what is there.
+
+    All processes of a worker share a directory. Its name can be guessed, and what is in it will be
+    executed. So if it is not private, or not what was sent, a directory of a random name is used.
+    """
+    shared = os.path.join(directory, f"swarmtest-{bundle['hash']}")
+    fresh = "" if os.path.lexists(shared) else _unpack(bundle, directory)
+    if fresh and not why_unsafe(Path(fresh)):
+        # If several processes try, the directory of the first one stays.
+        with contextlib.suppress(OSError):
+            os.rename(fresh, shared)
+            fresh = ""
+    if _is_private(shared) and _is_as_sent(bundle, shared):
+        shutil.rmtree(fresh, ignore_errors=True)
+        return shared
+    return fresh or _unpack(bundle, directory)
+
+
+def _is_private(directory: str) -> bool:
+    try:
+        found = os.lstat(directory)
+    except OSError:
+        return False
+    is_own = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+    return is_own and stat.S_IMODE(found.st_mode) == 0o700 and not why_unsafe(Path(directory))
+
+
+def _is_as_sent(bundle: dict[str, Any], directory: str) -> bool:
+    try:
+        return all(
+            Path(directory + name).read_bytes() == content
+            for name, _, content in unpack_files(bundle["pack"])
+        )
+    except OSError:
+        return False
+
+
+def _unpack(bundle: dict[str, Any], directory: str) -> str:
+    """Unpack the files into a new directory that only the user can enter; return its path."""
+    fresh = tempfile.mkdtemp(prefix=f"swarmtest-{bundle['hash']}-", dir=directory)
     for name, mode, content in unpack_files(bundle["pack"]):
         file = Path(fresh + name)
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -356,6 +393,4 @@ def _unpack(bundle: dict[str, Any], directory: str) -> None:
     if not any((project / mark).exists() for mark in ROOT_MARKS):
         # Files are named from the project's top, and the worker's own may lie above.
         (project / "setup.cfg").touch()
-    with contextlib.suppress(OSError):
-        os.rename(fresh, directory)
-    shutil.rmtree(fresh, ignore_errors=True)
+    return fresh

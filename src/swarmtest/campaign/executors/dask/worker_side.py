@@ -27,7 +27,13 @@ from distributed import get_worker
 
 from swarmtest.campaign.budget import Limits
 from swarmtest.campaign.executors.dask.packages import UnpackedBundle, reason_to_refuse
-from swarmtest.campaign.executors.host_start import Interpreter, Spawned, end, spawn
+from swarmtest.campaign.executors.host_start import (
+    Interpreter,
+    Spawned,
+    end,
+    spawn,
+    trial_at_hand,
+)
 from swarmtest.campaign.executors.worker import BatchMessage
 from swarmtest.core.result import Fault
 from swarmtest.processes import frames as wire
@@ -59,7 +65,8 @@ class CampaignHosts:
         host.confirm(order["received"].get(host.name, 0))
         unconfirmed = host.unconfirmed()
         trials, proposals = order["trials"], order["proposals"]
-        results = host.run(trials, proposals, order["seconds"], lambda: self.stopped)
+        care = Care(order["one_by_one"], order["deaths"])
+        results = host.run(trials, proposals, order["seconds"], lambda: self.stopped, care)
         answer = {
             "host": host.name,
             "last_message": host.last_message,
@@ -68,6 +75,7 @@ class CampaignHosts:
             "seconds": results.seconds,
             "error": results.error,
             "died": not host.alive and not self.stopped,
+            "died_in": results.died_in,
         }
         self._give_back(host)
         return answer
@@ -124,7 +132,11 @@ def run_batch(order: dict[str, Any], bundle: dict[str, Any]) -> dict[str, Any]:
     if why_not:
         return about | {"refused": f"worker {worker.address} {why_not}"}
     if order["token"] in _ended:
-        return about | {"done": 0, "messages": [], "seconds": 0.0, "error": "", "died": False}
+        return (
+            about
+            | {"done": 0, "messages": [], "seconds": 0.0, "error": "", "died": False}
+            | {"died_in": None}
+        )
     hosts = _hosts_of(order["token"], bundle, worker)
     return about | hosts.run(order, worker.address)
 
@@ -216,7 +228,7 @@ class PathTranslator:
 # confirms it.
 
 _PIECE_SECONDS = 0.1
-_LARGEST_PIECE = 1000
+_LARGEST_PIECE = 4096
 _LARGEST_WITH_PROPOSALS = 64
 """Proposals that fit a socket's buffer."""
 _LISTEN = 0.05
@@ -234,6 +246,18 @@ class BatchResults:
     seconds: float = 0.0
     error: str = ""
     """What is wrong with the subject, if it cannot be tested."""
+    died_in: int | None = None
+    """The trial that was running when the host was killed."""
+
+
+@dataclass(frozen=True)
+class Care:
+    """How to run trials that hosts were killed in."""
+
+    one_by_one: bool = False
+    """Whether each result is sent before the next trial begins."""
+    deaths: dict[int, int] = field(default_factory=dict)
+    """How many hosts were killed while they ran a trial."""
 
 
 class RemoteHost:
@@ -245,6 +269,7 @@ class RemoteHost:
         self.idle_since = 0.0
         self._line = spawned.line
         self._process = spawned.process
+        self._cell = spawned.cell
         self._frames = wire.Frames(self._line.fileno())
         self._translator = translator
         self._unconfirmed: list[tuple[int, bytes]] = []
@@ -273,6 +298,7 @@ class RemoteHost:
         proposals: list[Any] | None,
         seconds: float,
         stopped: Callable[[], bool],
+        care: Care = Care(),
     ) -> BatchResults:
         """Run trials in order for about so long; at least one, unless the host ends or is stopped.
 
@@ -286,8 +312,12 @@ class RemoteHost:
         while self.alive and results.done < len(trials) and not stopped():
             if results.done and time.monotonic() - start >= seconds:
                 break
-            self._run_piece(results, trials, proposals, stopped)
+            self._run_piece(results, trials, proposals, stopped, care)
         results.seconds = time.monotonic() - start
+        if not self.alive and not stopped() and not results.error:
+            end(self._process)
+            left = trials[results.done :]
+            results.died_in = trial_at_hand(self._cell, left, care.one_by_one)
         return results
 
     def _run_piece(
@@ -296,6 +326,7 @@ class RemoteHost:
         trials: list[int],
         proposals: list[Any] | None,
         stopped: Callable[[], bool],
+        care: Care,
     ) -> None:
         largest = _LARGEST_PIECE if proposals is None else _LARGEST_WITH_PROPOSALS
         wanted = int(self._rate * _PIECE_SECONDS)
@@ -303,7 +334,9 @@ class RemoteHost:
         first, last = results.done, results.done + self._piece
         piece = None if proposals is None else proposals[first:last]
         began = time.monotonic()
-        self._send(("batch", (trials[first:last], piece)))
+        deaths = {trial: care.deaths[trial] for trial in trials[first:last] if trial in care.deaths}
+        to_follow = len(trials) - last
+        self._send(("batch", (trials[first:last], piece, care.one_by_one, deaths, to_follow)))
         self._hear_piece(results, stopped)
         rate = (results.done - first) / max(time.monotonic() - began, 1e-6)
         self._rate = 0.5 * (self._rate or rate) + 0.5 * rate

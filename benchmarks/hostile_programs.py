@@ -1,0 +1,271 @@
+"""Programs and files that are hostile: imports that do not end, poison tests, files of others.
+
+Used by hostile.py.
+"""
+
+# ruff: noqa: E501  # a table is read by its rows
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from hostile_stores import MACHINE, evil_program, payload_arguments
+
+IMPORTS = {
+    "ends the process": "import os; os._exit(7)\n",
+    "ends the process well": "import os; os._exit(0)\n",
+    "crashes": "import ctypes; ctypes.string_at(0)\n",
+    "hangs": "import time\nwhile True: time.sleep(1)\n",
+    "hangs and ignores signals": (
+        "import signal, time\nfor n in (2, 15, 1): signal.signal(n, signal.SIG_IGN)\n"
+        "while True: time.sleep(1)\n"
+    ),
+    "starts a thread that never ends": (
+        "import threading, time\nthreading.Thread(target=lambda: time.sleep(10**6)).start()\n"
+    ),
+    "starts a process that never ends": "import subprocess; subprocess.Popen(['sleep', '9731'])\n",
+    "raises what cannot be printed": (
+        "class Bad(BaseException):\n    def __str__(self): raise self\n    __repr__ = __str__\n"
+        "raise Bad()\n"
+    ),
+    "raises text with escapes": "raise ValueError('\\x1b]0;owned\\x07\\u202e')\n",
+    "exits": "raise SystemExit('\\x1b]0;owned\\x07')\n",
+    "is interrupted": "raise KeyboardInterrupt\n",
+    "does not parse": "class \x1b]0;owned\x07\n",
+    "has a NUL": "x = 1\0\n",
+    "is no text": "\udcff\udcfe",
+    "recurses": "def f(): f()\nf()\n",
+    "closes descriptors": "import os; os.closerange(0, 100)\n",
+    "kills its parent": "import os, signal; os.kill(os.getppid(), signal.SIGKILL)\n",
+    "replaces built-ins": (
+        "import builtins\nfor n in ('len', 'open', 'isinstance', 'print'):\n"
+        "    setattr(builtins, n, None)\n"
+    ),
+    "writes much": "import os\nfor _ in range(200): os.write(1, b'much ' * 1000)\n",
+}
+"""First lines of a file, before a machine; ``SWARMTEST_IMPORT_SECONDS`` is short in these."""
+
+POISON = {
+    "hostile __getattribute__": """
+class Bad(Exception):
+    def __getattribute__(self, name): raise ValueError("no attribute for you")
+raise Bad()
+""",
+    "hostile __str__ and __repr__": """
+class Bad(Exception):
+    def __str__(self): os._exit(3)
+    __repr__ = __str__
+raise Bad()
+""",
+    "hostile __class__": """
+class Bad(Exception):
+    @property
+    def __class__(self): raise ValueError("no class for you")
+raise Bad()
+""",
+    "hostile metaclass": """
+class Meta(type):
+    def __getattribute__(cls, name): raise ValueError("no name for you")
+    def __repr__(cls): raise ValueError("no text for you")
+class Bad(Exception, metaclass=Meta): pass
+raise Bad()
+""",
+    "escapes in a message": "raise ValueError('\\x1b]0;owned\\x07\\u202e\\ud800\\0</script>')\n",
+    "a message of 8 MB": "raise ValueError('ab c' * 2_000_000)\n",
+    "a cycle of causes": """
+one, two = ValueError("one"), ValueError("two")
+one.__cause__, two.__cause__ = two, one
+raise one
+""",
+    "closed descriptors": "os.closerange(0, 256)\n",
+    "overwritten descriptors": """
+null = os.open(os.devnull, os.O_RDWR)
+for number in range(3, 64): os.dup2(null, number)
+""",
+    "junk in descriptors": """
+for number in range(3, 64):
+    try: os.write(number, b"junk" * 50)
+    except OSError: pass
+""",
+    "replaced built-ins": """
+import builtins
+for name in ("isinstance", "len", "open", "tuple", "zip"): setattr(builtins, name, None)
+""",
+    "replaced functions": """
+import marshal, time
+os.write = os.getpid = time.monotonic_ns = marshal.dumps = None
+""",
+    "kills its parent": "os.kill(os.getppid(), signal.SIGKILL)\n",
+    "ends its parent": "os.kill(os.getppid(), signal.SIGTERM)\n",
+    "interrupts its parent": "os.kill(os.getppid(), signal.SIGINT)\n",
+    "stops its parent": "os.kill(os.getppid(), signal.SIGSTOP)\n",
+    "kills its group": "os.killpg(0, signal.SIGKILL)\n",
+    "stops itself": "os.kill(os.getpid(), signal.SIGSTOP)\n",
+    "leaves processes": """
+import subprocess
+for _ in range(3): subprocess.Popen(["sleep", "9732"], start_new_session=True)
+""",
+    "leaves a daemon": """
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        import time
+        time.sleep(9733)
+    os._exit(0)
+""",
+    "leaves threads": """
+import threading, time
+threading.Thread(target=time.sleep, args=(9734,)).start()
+""",
+    "exits": "sys.exit(0)\n",
+    "ends its process": "os._exit(0)\n",
+    "segfaults": "import ctypes; ctypes.string_at(0)\n",
+    "interrupts": "raise KeyboardInterrupt\n",
+    "removes its directory": "import shutil; shutil.rmtree(os.getcwd(), ignore_errors=True)\n",
+    "changes its directory": "os.chdir('/')\n",
+    "writes escapes": "os.write(1, b'\\x1b]0;owned\\x07'); os.write(2, b'\\x1b]0;owned\\x07')\n",
+    "handles all signals": """
+for number in (1, 2, 10, 12, 15): signal.signal(number, lambda *_: None)
+while True: pass
+""",
+    "no recursion": "sys.setrecursionlimit(50)\n",
+    "a trace function": "sys.settrace(lambda *_: 1 / 0)\n",
+    "no more memory": """
+import resource
+resource.setrlimit(resource.RLIMIT_AS, (1, 1))
+bytearray(10**9)
+""",
+}
+"""What an action does in some tests of a campaign."""
+
+
+def poison_machine(name: str) -> str:
+    """Return a machine one of whose actions is poison, in about a third of the tests."""
+    body = "".join(f"    {line}\n" for line in POISON[name].strip().splitlines())
+    return f"""
+import os, signal, sys
+from swarmtest import Machine, action, integers
+
+def strike():
+{body}
+class Poison(Machine):
+    steps = 3
+    @action(value=integers(0, 9))
+    def work(self, value): self.event("worked")
+    @action(value=integers(0, 5))
+    def poison(self, value):
+        if value == 3: strike()
+"""
+
+
+POISON_TEST = """{"format": "swarmtest machine test 1", "subject": "disk.py::Poison",
+ "steps": [["work", [1]], ["poison", [3]], ["work", [2]]]}"""
+"""A saved test that strikes."""
+
+
+def hostile_import(name: str) -> bytes:
+    """Return a file with a machine whose import does something hostile."""
+    return (IMPORTS[name] + MACHINE).encode("utf-8", "surrogateescape")
+
+
+ESC = "\x1b]0;owned\x07\u202e"
+_SAVED = '{"format": "swarmtest machine test 1", "subject": "disk.py::Disk", "steps": %s}'
+FILES: dict[str, tuple[str, str | bytes, tuple[str, ...]]] = {
+    "no JSON": ("t.json", "{", ("replay t.json", "reduce t.json --time 2s")),
+    "deep JSON": ("t.json", "[" * 100_000, ("replay t.json --no-run", "reduce t.json --time 2s")),
+    "deep steps": ("t.json", _SAVED % ("[" * 900 + "]" * 900), ("replay t.json",)),
+    "steps that are none": ("t.json", _SAVED % '[1, null, {"a": 1}]', ("replay t.json", "replay t.json --no-run", "reduce t.json --time 2s")),
+    "an action with escapes": ("t.json", _SAVED % json.dumps([[ESC, []]]), ("replay t.json", "replay t.json --no-run")),
+    "an action that is private": ("t.json", _SAVED % '[["__init__", []], ["__class__", []]]', ("replay t.json", "replay t.json --no-run")),
+    "too many arguments": ("t.json", _SAVED % '[["write", [1, 2, 3, 4]]]', ("replay t.json",)),
+    "huge numbers": ("t.json", _SAVED % ('[["write", [' + "9" * 6000 + "]]]"), ("replay t.json", "replay t.json --no-run")),
+    "a surrogate": ("t.json", _SAVED % '[["write", ["\\ud800"]]]', ("replay t.json", "replay t.json --no-run")),
+    "a subject with escapes": ("t.json", _SAVED.replace("disk.py::Disk", "\\u001b]0;x\\u0007.py::A") % "[]", ("replay t.json", "replay t.json --no-run")),
+    "a huge range": ("t.json", _SAVED % '[["write", [{"$range": [0, 1e400, 1]}]]]', ("replay t.json", "replay t.json --no-run")),
+    "a huge decimal": ("t.json", _SAVED % '[["write", [{"$decimal": "1e999999999999999999"}]]]', ("replay t.json", "replay t.json --no-run")),
+    "an expensive pattern": ("t.json", _SAVED % '[["write", [{"$pattern": "(((((a{1,50}){1,50}){1,50}){1,50}){1,50}", "flags": 999}]]]', ("replay t.json", "replay t.json --no-run")),
+    "a zone outside": ("t.json", _SAVED % '[["write", [{"$zone": "../../etc/passwd"}]]]', ("replay t.json", "replay t.json --no-run")),
+    "an array of all memory": ("t.json", _SAVED % '[["write", [{"$array": "<f8", "shape": [100000000000], "items": [1]}]]]', ("replay t.json", "replay t.json --no-run")),
+    "an unknown tag": ("t.json", _SAVED % '[["write", [{"$evil\\u001b": 1}]]]', ("replay t.json", "replay t.json --no-run")),
+    "bytes": ("t.json", b"\xff\xfe\x00\x80", ("replay t.json", "reduce t.json --time 2s")),
+    "TOML that is none": ("x.toml", "[[[", ("run x.toml -n 5", "check x.toml", "search run x.toml", "run disk.py -n 5 --executor x.toml")),
+    "TOML with escapes": ("x.toml", '"\\u001b]0;x\\u0007" = 1\n[steps]\n', ("run x.toml -n 5", "check x.toml", "features x.toml", "search run x.toml", "run disk.py -n 5 --executor x.toml")),
+    "TOML of wrong types": ("x.toml", 'description = 5\nfeatures = "all"\nsteps = [1, 2]\ngenerate = []\n', ("run x.toml -n 5", "check x.toml", "features x.toml", "plan x.toml --ways 2")),
+    "a space of wrong types": ("x.toml", "dimensions = [1]\ntests = 7\n", ("search run x.toml",)),
+    "a space without end": ("x.toml", '[dimensions]\na = { kind = "integer", low = 0, high = 99999999999999999999 }\nb = { kind = "integer", low = 5, high = 1 }\n', ("search run x.toml --points 3",)),
+    "a space that names os": ("x.toml", '[dimensions]\ntest = { kind = "test", values = ["a"] }\n[tests.a]\nrun = "os::abort"\n', ("search run x.toml --points 3",)),
+    "deep TOML": ("x.toml", "a = " + "[" * 5000, ("run x.toml -n 5", "search run x.toml")),
+    "no UTF-8": ("x.toml", b"a = '\xff'", ("run x.toml -n 5", "search run x.toml", "check x.toml")),
+    "an executor that is not there": ("x.toml", 'executor = "nowhere:Evil"\n', ("run disk.py -n 5 --executor x.toml",)),
+    "LCOV that is none": ("c.info", "SF:\x1b]0;x\x07\nDA:x,y\nBRDA:1\nend_of_record", ("import-coverage c.info --store n.db",)),
+    "LCOV of negative lines": ("c.info", "SF:a.c\nDA:-5,-7\nDA:99999999999999999999,1\nend_of_record\n", ("import-coverage c.info --store n.db", "coverage --store n.db")),
+    "coverage XML with an entity": ("c.xml", '<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/passwd"><!ENTITY y "&x;&x;&x;">]><coverage><packages>&y;</packages></coverage>', ("import-coverage c.xml --store n.db",)),
+    "coverage XML that grows": ("c.xml", "<!DOCTYPE a [" + "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10 if n else "x" * 100}">' for n in range(12)) + "]><coverage>&e11;</coverage>", ("import-coverage c.xml --store n.db",)),
+    "coverage JSON of wrong types": ("c.json", '{"files": [1], "meta": null}', ("import-coverage c.json --store n.db",)),
+    "deep coverage JSON": ("c.json", '{"files":' + "[" * 100_000, ("import-coverage c.json --store n.db",)),
+    "a coverage database that is none": (".coverage", b"SQLite format 3\0" + b"\xff" * 500, ("import-coverage .coverage --store n.db",)),
+    "targets that are none": ("targets", f"{ESC}\nline:x:y:z\n\0\nline:disk.py:999999999999999999999\n", ("focus disk.py --targets-from targets -n 20 --baseline-tests 20",)),
+    "SARIF of wrong types": ("t.sarif", '{"runs": [{"results": [{"locations": 7}, null]}]}', ("focus disk.py --targets-from t.sarif -n 20 --baseline-tests 20",)),
+    "a state that is none": ("state", "\0\xff{", ("reduce FAULT --state state --time 2s",)),
+    "a state of wrong types": ("state", '{"steps": 7, "test": [], "format": null}', ("reduce FAULT --state state --time 2s",)),
+    "a suite of somebody": ("suite_test.py", "# not written by swarmtest\n", ("suite 1 -o suite_test.py --no-reduce",)),
+    "a grammar that is none": ("g.g4", f"grammar {ESC}; a : ( b ", ("run g.g4 -n 5", "check g.g4", "features g.g4")),
+    "a grammar without end": ("g.g4", "grammar G;\na : a a ;\n", ("run g.g4 -n 5", "check g.g4", "features g.g4")),
+    "a grammar with code": ("g.g4", "grammar G;\n@members { import os; os.abort() }\na : 'x' { os.abort() } ;\n", ("run g.g4 -n 5", "check g.g4")),
+    "a plain file as a test": ("plain.txt", b"\x1b]0;owned\x07\n" * 20, ("reduce plain.txt --keep true --time 2s", "replay plain.txt")),
+    "a directory as a machine": ("dir/x", "", ("run dir -n 5", "check dir", "features dir", "race dir", "mutate dir")),
+    "a C file that is none": ("x.c", "int main( {", ("cc gcc x.c -o x", "mutate x.c --pytest none")),
+}  # fmt: skip
+"""A file, what is in it, and the commands that read it."""
+
+
+def write_file(place: Path, name: str, content: str | bytes) -> None:
+    """Write a file of somebody else."""
+    path = place / name
+    path.parent.mkdir(exist_ok=True)
+    data = content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass")
+    path.write_bytes(data)
+
+
+def pickled_file(place: Path) -> None:
+    """Write a saved test with a pickle in it."""
+    steps = [["write", payload_arguments(place, "pickled file")]]
+    (place / "t.json").write_text(_SAVED % json.dumps(steps))
+
+
+def evil_file(place: Path) -> None:
+    """Write a saved test whose subject is a program with a payload."""
+    (place / "evil.py").write_text(evil_program(place, "subject of a file"))
+    (place / "t.json").write_text(_SAVED.replace("disk.py::Disk", "evil.py::Disk") % "[]")
+
+
+# Caches.
+
+
+def cache_of(kind: str) -> Callable[[Path], None]:
+    """Return what makes the cache directory of a user unusual; it lies beside the directory."""
+
+    def prepare(place: Path) -> None:
+        cache = place.parent / "cache"
+        if kind == "a file":
+            cache.write_text("")
+        elif kind == "a loop":
+            cache.symlink_to(cache)
+        elif kind == "world-writable":
+            cache.mkdir()
+            os.chmod(cache, 0o777)
+        elif kind == "full of code":
+            os.chmod(place.parent, 0o777)
+            for folder in ("woven", "mutants", "probes", "race", "native", "symbols"):
+                (cache / "swarmtest" / folder).mkdir(parents=True)
+                program = evil_program(place, f"cache {folder}")
+                (cache / "swarmtest" / folder / "disk.py").write_text(program)
+            os.chmod(cache, 0o777)
+        elif kind == "unwritable":
+            cache.mkdir()
+            os.chmod(cache, 0o500)
+
+    return prepare

@@ -1,0 +1,178 @@
+"""Confirm an explanation as a swarm: generate tests from it, and count how many show the fault.
+
+The configuration has the needed features and those that can stand in for them; everything else is
+off. Several lengths are tried, from a little more than the reduced test to the subject's own. If
+that is not enough, short tests of the same features are made in which arguments are often values
+that the test has used before, since faults often need equal values. If enough tests hit the fault,
+the explanation describes more than the neighbourhood of one test.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from swarmtest.analysis.intervals import wilson_interval
+from swarmtest.core.configuration import Configuration
+from swarmtest.core.errors import UserError
+from swarmtest.core.result import Fault
+from swarmtest.core.seeds import key_of
+from swarmtest.processes.fork_pool import ForkPool, wait_for_any
+from swarmtest.subjects.machine.subject import MachineSubject
+from swarmtest.subjects.subject import Subject
+from swarmtest.why.experiments import Study
+from swarmtest.why.explanation import Confirmation, Explanation
+from swarmtest.why.variant_runs import harness_name, is_kin
+
+_LENGTHS = (2, 5)
+"""Tests of so many times the reduced test's length are tried, besides the subject's own length."""
+_BATCH = 25
+_REUSING = 300
+"""Tests that use values again."""
+_REUSED = 0.6
+"""The share of steps of these tests whose arguments are values that the test has used."""
+_ENOUGH = 12
+"""Hits after which no more tests are run."""
+
+
+def confirm(
+    subject: Subject,
+    explanation: Explanation,
+    fault: Fault,
+    *,
+    tests: int = 900,
+    cpu_seconds: float = 2.0,
+    seconds: float = 10.0,
+) -> tuple[Confirmation | None, float]:
+    """Return how often tests of the best configuration show the fault, and the CPU seconds.
+
+    Return None if the space allows no such configuration.
+    """
+    features = configuration_features(subject, explanation)
+    if features is None:
+        return None, 0.0
+    configuration = subject.space.configuration(features)
+    size = max(len(explanation.steps), 1)
+    variants: list[tuple[tuple[int, int] | None, Subject]] = [(None, subject)]
+    for times in _LENGTHS:
+        length = (size, times * size)
+        resized = _resized(subject, length)
+        if resized is not None:
+            variants.append((length, resized))
+    best: Confirmation | None = None
+    spent = 0.0
+    for steps, sized in variants:
+        hits, done, cpu = _count(
+            sized,
+            configuration,
+            fault,
+            explanation.seed,
+            (tests // len(variants), cpu_seconds / len(variants)),
+            seconds,
+        )
+        spent += cpu
+        low, high = wilson_interval(hits, done)
+        found = Confirmation(tuple(features), steps, hits, done, float(low), float(high))
+        if best is None or found.low > best.low:
+            best = found
+    return best, spent
+
+
+def confirm_reusing(study: Study, explanation: Explanation) -> Confirmation | None:
+    """Return how often short tests that use values again show the fault; None if there are none.
+
+    Features come in random order, as often as the test has them; each argument is drawn, or is a
+    value that the test has used.
+    """
+    editor, rng = study.editor, study.rng("confirmation")
+    named = [
+        choice
+        for step in explanation.steps
+        for choice in (step.feature, *step.alternatives)
+        if choice in editor.features
+    ]
+    if not named or not editor.slots(study.steps):
+        return None
+    fixed = tuple(step for step in study.steps if editor.is_fixed(step))
+    size = len(explanation.steps)
+    length = (size, _LENGTHS[-1] * size)
+    hits = tests = 0
+    while hits < _ENOUGH and tests < _REUSING and not study.runs.is_spent:
+        steps = fixed
+        for _ in range(rng.randint(*length)):
+            copied = rng.random() < _REUSED
+            step = editor.new_step(rng.choice(named), steps, len(steps), rng, copied=copied)
+            steps = steps if step is None else (*steps, step)
+        tests += 1
+        hits += study.outcome(steps).is_kept
+    low, high = wilson_interval(hits, tests)
+    features = tuple(sorted(set(named)))
+    return Confirmation(features, length, hits, tests, float(low), float(high), is_reusing=True)
+
+
+def configuration_features(subject: Subject, explanation: Explanation) -> list[str] | None:
+    """Return the features of the configuration that an explanation asks for; None if impossible.
+
+    Suppressors that are needed at another place of the test stay on.
+    """
+    names = subject.space.feature_names
+    wanted = [name for name in names if name in explanation.named]
+    if not wanted:
+        return None
+    try:
+        return sorted(subject.space.configuration(wanted).included)
+    except UserError:
+        return None  # the constraints of the space do not allow it
+
+
+def _resized(subject: Subject, steps: tuple[int, int]) -> Subject | None:
+    kind = type(subject)
+    if kind is MachineSubject or kind.__name__ == "RuleBasedSubject":
+        return kind(subject.machine, subject.name, steps)  # type: ignore[attr-defined]
+    return None
+
+
+def _count(
+    subject: Subject,
+    configuration: Configuration,
+    fault: Fault,
+    seed: int,
+    limits: tuple[int, float],
+    seconds: float,
+) -> tuple[int, int, float]:
+    """Return how many of how many tests show the fault, and the CPU seconds that it took."""
+
+    def is_it(shown: Fault | None) -> bool:
+        if shown is None:
+            return False
+        return shown.id == fault.id or is_kin(shown, fault, harness_name(subject))
+
+    def show(seeds: Iterable[int]) -> tuple[int, int, float]:
+        begun = time.process_time()
+        subject.interruptible = False
+        hits = done = 0
+        for number in seeds:
+            hits += is_it(subject.execute(configuration, number).fault)
+            done += 1
+        return hits, done, time.process_time() - begun
+
+    most, left = limits
+    hits = done = 0
+    size = 1
+    with ForkPool(show, seconds) as pool:
+        while done < most and left > 0 and hits < _ENOUGH:
+            numbers = range(done, min(done + size, most))
+            asked = pool.ask([key_of(f"confirm:{seed}:{n}") for n in numbers])
+            begun = time.monotonic()
+            wait_for_any([asked])
+            answer: Any = asked.outcome()
+            if isinstance(answer, Fault):  # one of the tests ended the process
+                hits += len(numbers) == 1 and is_it(answer)
+                done += len(numbers)
+                left -= time.monotonic() - begun
+                size = 1
+                continue
+            hits, done, left = hits + answer[0], done + answer[1], left - answer[2]
+            size = _BATCH
+    return hits, done, limits[1] - left

@@ -1,0 +1,464 @@
+"""What experiments on one failing test showed, as values: facts, each with its runs.
+
+An `Explanation` is plain data. The store keeps it beside the reduction of its fault, in the same
+table, under a criterion of its own (`EXPLAINED`), so showing it runs nothing and loads no subject.
+`paragraph` says it in a few words.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, TypeVar
+
+from swarmtest.store.interface import Store
+from swarmtest.store.records import ReductionRecord
+
+EXPLAINED = "why"
+"""The criterion of the records that hold explanations: `ReductionRecord.criterion`."""
+FORMAT = "swarmtest explanation 1"
+
+SUPPRESSOR, IRRELEVANT, UNCLEAR, BLOCKS = "suppressor", "irrelevant", "unclear", "blocks"
+Checked = TypeVar("Checked", bound=Any)
+_MAX_LISTED = 6
+_MAX_SUPPRESSORS = 5
+_ORDINALS = {1: "1st", 2: "2nd", 3: "3rd"}
+
+
+@dataclass(frozen=True)
+class StepFact:
+    """A step that the fault needs."""
+
+    feature: str
+    line: str
+    """The step as code."""
+    alternatives: tuple[str, ...] = ()
+    """Other features that a step can have instead, and the fault still shows."""
+    tried: int = 0
+    """How many variants with another feature in its place were run."""
+    is_needed: bool = True
+    """Whether it can be left out at all: a rule that initialises a machine always runs."""
+    alike: tuple[str, ...] = ()
+    """Other features that fail in its place too, with the same type at a place of their own."""
+
+
+@dataclass(frozen=True)
+class OrderFact:
+    """A step has to come before another one; steps are counted from 0."""
+
+    before: int
+    after: int
+    runs: int
+
+
+@dataclass(frozen=True)
+class ValueFact:
+    """What a value of a step has to be."""
+
+    step: int
+    label: str
+    """The argument, as `Slot.label`."""
+    kind: str
+    """``any``, ``exactly``, ``at least``, ``at most``, ``from``, ``one of`` or ``some``."""
+    text: str
+    """The values in words, such as ``at least 3``."""
+    kept: int
+    runs: int
+
+
+@dataclass(frozen=True)
+class InsertionFact:
+    """What inserting a step of a feature does to the fault."""
+
+    feature: str
+    role: str
+    gone: int
+    runs: int
+    low: float
+    high: float
+    """Wilson's interval for the share of insertions after which the fault is gone."""
+    gaps: tuple[int, ...] = ()
+    """Before which steps an insertion made the fault disappear; empty: everywhere, or nowhere."""
+
+
+@dataclass(frozen=True)
+class RelationFact:
+    """A relation between values that holds in failing variants and not in passing ones."""
+
+    text: str
+    precision: float
+    """Of the fresh variants that fit all relations, the share that showed the fault."""
+    recall: float
+    """Of the fresh variants that showed the fault, the share that fits."""
+    fitting: int
+    shown: int
+    """How many fresh variants fitted, and how many of those showed the fault."""
+
+
+@dataclass(frozen=True)
+class SettingFact:
+    """What a setting of the test has to be."""
+
+    name: str
+    text: str
+    kept: int
+    runs: int
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """How often tests that were generated from the explanation show the fault.
+
+    >>> Confirmation(("push", "pop"), (2, 10), hits=3, tests=300, low=0.003, high=0.03).is_enough
+    False
+    """
+
+    features: tuple[str, ...]
+    steps: tuple[int, int] | None
+    """The length of the tests; None: the subject's own."""
+    hits: int
+    tests: int
+    low: float
+    high: float
+    before_hits: int = 0
+    before_tests: int = 0
+    """The same for the campaigns that found the fault."""
+    is_reusing: bool = False
+    """Whether arguments were often values that the same test had used before."""
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether it hit the fault often enough for the intervals of roles."""
+        return self.hits >= 4
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Everything that experiments on one failing test showed.
+
+    >>> steps = (StepFact("push", "push(1)"), StepFact("pop", "pop()"))
+    >>> Explanation("4ee18053", steps, order=(OrderFact(0, 1, 2),)).paragraph
+    'needs push, then pop.'
+    """
+
+    fault: str
+    steps: tuple[StepFact, ...] = ()
+    order: tuple[OrderFact, ...] = ()
+    """All pairs whose order matters; `chain` and `paragraph` leave out what follows from others."""
+    values: tuple[ValueFact, ...] = ()
+    relations: tuple[RelationFact, ...] = ()
+    insertions: tuple[InsertionFact, ...] = ()
+    settings: tuple[SettingFact, ...] = ()
+    confirmation: Confirmation | None = None
+    kept: int = 0
+    variants: int = 0
+    """How many variants were run in which nothing that was found to matter was changed, and how
+    many of these showed the fault (`kept`)."""
+    runs: int = 0
+    cpu_seconds: float = 0.0
+    seed: int = 0
+    is_ordered: bool = True
+    """Whether the order of all steps was looked at."""
+    are_values_known: bool = True
+    """Whether all values were looked at."""
+    is_derivation: bool = False
+    """Whether the steps are productions of a grammar."""
+    is_complete: bool = True
+    """Whether all experiments were made; False if the budget was spent before."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def needed(self) -> dict[str, int]:
+        """How often each needed feature occurs."""
+        return dict(Counter(step.feature for step in self.steps if step.is_needed))
+
+    @property
+    def named(self) -> frozenset[str]:
+        """The needed features and those that can stand in for them."""
+        others = (other for step in self.steps for other in step.alternatives)
+        return frozenset(self.needed) | frozenset(others)
+
+    @property
+    def suppressors(self) -> tuple[InsertionFact, ...]:
+        """The features whose insertion makes the fault disappear, the strongest first."""
+        return tuple(fact for fact in self.insertions if fact.role == SUPPRESSOR)
+
+    @property
+    def paragraph(self) -> str:
+        """The explanation in a few words."""
+        sentences = [
+            "needs " + self._steps_text(),
+            *self._values_text(),
+            *self._suppressors_text(),
+            *self._alike_text(),
+        ]
+        return "; ".join(sentences) + "."
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the explanation as JSON data."""
+        return {"format": FORMAT, **asdict(self), "paragraph": self.paragraph}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Explanation:
+        """Return the explanation that `to_json` wrote."""
+        if data.get("format") != FORMAT:
+            raise ValueError("not an explanation")
+        kinds: dict[str, Any] = {
+            "steps": StepFact,
+            "order": OrderFact,
+            "values": ValueFact,
+            "relations": RelationFact,
+            "insertions": InsertionFact,
+            "settings": SettingFact,
+        }
+        fields = {key: data[key] for key in cls.__dataclass_fields__ if key in data}
+        for key, kind in kinds.items():
+            fields[key] = tuple(_checked(kind(**_with_tuples(i))) for i in fields.get(key, ()))
+        if fields.get("confirmation") is not None:
+            fields["confirmation"] = _checked(Confirmation(**_with_tuples(fields["confirmation"])))
+        fields["notes"] = tuple(map(str, fields.get("notes", ())))
+        found = _checked(cls(**fields))
+        steps = [at for fact in found.order for at in (fact.before, fact.after)]
+        steps += [fact.step for fact in found.values]
+        steps += [gap for fact in found.insertions for gap in fact.gaps]
+        if not all(0 <= at < max(len(found.steps), 1) for at in steps):
+            raise ValueError("a step that the test does not have")
+        return found
+
+    # Words.
+
+    def name(self, step: int) -> str:
+        """Return a step's feature, with a number if the test has several steps of it.
+
+        >>> steps = (StepFact("add", "add(1)"), StepFact("add", "add(2)"))
+        >>> Explanation("4ee18053", steps).name(1)
+        'the 2nd add'
+        """
+        feature = self.steps[step].feature
+        same = [i for i, other in enumerate(self.steps) if other.feature == feature]
+        if len(same) == 1:
+            return feature
+        number = same.index(step) + 1
+        return f"the {_ORDINALS.get(number, f'{number}th')} {feature}"
+
+    def _steps_text(self) -> str:
+        needed = [at for at, step in enumerate(self.steps) if step.is_needed]
+        layers = _layers(needed, {(o.before, o.after) for o in self.order})
+        if layers is None:
+            text = _listed(self._counted(needed))
+            pairs = _reduced_order({(o.before, o.after) for o in self.order})
+            before = [f"{self.name(i)} before {self.name(j)}" for i, j in sorted(pairs)]
+            if len(before) > _MAX_LISTED:
+                before = [*before[:_MAX_LISTED], f"{len(before) - _MAX_LISTED} more such pairs"]
+            return text + (", " + _listed(before) if before else "")
+        counted = [self._counted(layer) for layer in layers]
+        text = ", then ".join(map(_listed, counted))
+        any_order = self.is_ordered and len(counted[0]) > 1 and len(layers) == 1
+        return text + ", in any order" if any_order else text
+
+    def _counted(self, steps: Sequence[int]) -> list[str]:
+        counts: Counter[str] = Counter()
+        for step in steps:
+            fact = self.steps[step]
+            others = fact.alternatives[:3]
+            more = len(fact.alternatives) - len(others)
+            text = fact.feature + (f" (or {', '.join(others)}" if others else "")
+            text += (f" and {more} more" if more else "") + (")" if others else "")
+            counts[text] += 1
+        found = [text if count == 1 else f"{count} × {text}" for text, count in counts.items()]
+        if len(found) > _MAX_LISTED:
+            return [*found[:_MAX_LISTED], f"{len(found) - _MAX_LISTED} more steps"]
+        return found
+
+    def _values_text(self) -> list[str]:
+        texts = [fact.text for fact in self.relations]
+        bound = {name for fact in self.relations for name in fact.text.split()}
+        for fact in self.values:
+            name = f"{self._short(fact.step)}.{fact.label}"
+            if fact.kind not in ("any", "some") and name not in bound:
+                texts.append(f"{name} {fact.text}")
+        texts += [f"{fact.name} {fact.text}" for fact in self.settings if fact.kept < fact.runs]
+        shown = texts[:_MAX_LISTED]
+        if len(texts) > _MAX_LISTED:
+            shown.append(f"{len(texts) - _MAX_LISTED} more values matter")
+        if self.is_derivation:
+            free = dict.fromkeys(fact.text for fact in self.values if fact.kind == "any")
+            return ["with " + ", ".join(free)] * bool(free)
+        if shown:
+            return ["with " + ", ".join(shown)]
+        return ["with any values"] * bool(self.values and self.are_values_known)
+
+    def _short(self, step: int) -> str:
+        """Return a step's name as it is written in relations."""
+        return short_name([fact.feature for fact in self.steps], step)
+
+    def _suppressors_text(self) -> list[str]:
+        places: dict[str, list[str]] = {}
+        for fact in self.suppressors[:_MAX_SUPPRESSORS]:
+            places.setdefault(self._place(fact), []).append(fact.feature)
+        found = [_listed(features, "or") + place for place, features in places.items()]
+        more = len(self.suppressors) - _MAX_SUPPRESSORS
+        if more > 0:
+            found.append(f"with {more} more features")
+        return ["never with " + ", or ".join(found)] if found else []
+
+    def _place(self, fact: InsertionFact) -> str:
+        """Return where an insertion suppresses the fault; empty if anywhere."""
+        gaps = set(fact.gaps)
+        if not gaps or len(gaps) == len(self.steps):
+            return ""
+        first, last = min(gaps), max(gaps)
+        if gaps != set(range(first, last + 1)):
+            return ""
+        if last == len(self.steps) - 1:
+            return f" after {self.name(first - 1)}" if first else ""
+        if first == 0:
+            return f" before {self.name(last)}"
+        return f" between {self.name(first - 1)} and {self.name(last)}"
+
+    def _alike_text(self) -> list[str]:
+        if not self.variants:
+            return []
+        return [f"seen in {self.kept:,} of {self.variants:,} variants"]
+
+
+def short_name(features: Sequence[str], step: int) -> str:
+    """Return a step's feature for a relation, with its number if there are several.
+
+    >>> short_name(["add", "add", "chop"], 1), short_name(["add", "add", "chop"], 2)
+    ('add#2', 'chop')
+    """
+    same = [i for i, feature in enumerate(features) if feature == features[step]]
+    number = f"#{same.index(step) + 1}" if len(same) > 1 else ""
+    return features[step] + number
+
+
+def record_of(
+    explanation: Explanation, test: Any, trial: int, before: int, size: int
+) -> ReductionRecord:
+    """Return the record that keeps an explanation beside the reduction of its fault."""
+    return ReductionRecord(
+        explanation.fault,
+        trial,
+        before,
+        size,
+        json.dumps(test),
+        details=json.dumps(explanation.to_json()),
+        runs=explanation.runs,
+        seconds=explanation.cpu_seconds,
+        complete=explanation.is_complete,
+        criterion=EXPLAINED,
+        code=explanation.paragraph,
+    )
+
+
+def explanations_of(store: Store, campaign: int) -> dict[str, Explanation]:
+    """Return the stored explanations of a campaign's faults, by fault.
+
+    >>> from swarmtest import open_store
+    >>> with open_store(":memory:") as store:
+    ...     from swarmtest.store.records import CampaignRecord
+    ...     explanations_of(store, store.add_campaign(CampaignRecord("s", "coin", 0, {})))
+    {}
+    """
+    found = {}
+    for record in store.reductions(campaign):
+        if record.criterion == EXPLAINED:
+            try:
+                found[record.fault] = Explanation.from_json(json.loads(record.details))
+            except (ValueError, TypeError, KeyError, AttributeError):
+                continue  # of another version, or damaged: explaining again replaces it
+    return found
+
+
+def stored_explanation(store: Store, fault: str) -> Explanation | None:
+    """Return the explanation of a fault from the newest campaign that has one; None if none has."""
+    for campaign in reversed(store.campaigns()):
+        found = explanations_of(store, campaign.id).get(fault)
+        if found is not None:
+            return found
+    return None
+
+
+_PLAIN_TYPES: dict[str, tuple[type, ...]] = {
+    "int": (int,),
+    "float": (int, float),
+    "str": (str,),
+    "bool": (bool,),
+    "tuple[str, ...]": (tuple,),
+    "tuple[int, ...]": (tuple,),
+}
+
+
+def _checked(value: Checked) -> Checked:
+    """Return a value whose plain fields have their types; a store may hold anything."""
+    for name, slot in value.__dataclass_fields__.items():
+        content: Any = getattr(value, name)
+        kind = str(slot.type)
+        parts = content if kind.startswith("tuple[") and isinstance(content, tuple) else ()
+        item = {"tuple[str, ...]": str, "tuple[int, ...]": int}.get(kind, object)
+        plain = _PLAIN_TYPES.get(kind, (object,))
+        if not (isinstance(content, plain) and all(isinstance(part, item) for part in parts)):
+            raise ValueError(f"{name} is {content!r}")
+    return value
+
+
+def _with_tuples(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: tuple(v) if isinstance(v, list) else v for key, v in item.items()}
+
+
+def _listed(texts: Sequence[str], word: str = "and") -> str:
+    """Join texts as in a sentence.
+
+    >>> _listed(["a", "b", "c"])
+    'a, b and c'
+    """
+    if len(texts) < 2:
+        return "".join(texts)
+    return f"{', '.join(texts[:-1])} {word} {texts[-1]}"
+
+
+def _closure(pairs: set[tuple[int, int]]) -> set[tuple[int, int]]:
+    closed = set(pairs)
+    while True:
+        more = {(i, k) for i, j in closed for j2, k in closed if j == j2} - closed
+        if not more:
+            return closed
+        closed |= more
+
+
+def _reduced_order(pairs: set[tuple[int, int]]) -> set[tuple[int, int]]:
+    """Return the pairs that do not follow from others.
+
+    >>> sorted(_reduced_order({(0, 1), (1, 2), (0, 2)}))
+    [(0, 1), (1, 2)]
+    """
+    closed = _closure(pairs)
+    return {
+        (i, k)
+        for i, k in closed
+        if not any((i, j) in closed and (j, k) in closed for j in {b for _, b in closed})
+    }
+
+
+def _layers(steps: Sequence[int], pairs: set[tuple[int, int]]) -> list[list[int]] | None:
+    """Return steps in layers, each completely before the next; None if they have no such form.
+
+    >>> _layers([0, 1, 2], {(0, 2), (1, 2)})
+    [[0, 1], [2]]
+    >>> _layers([0, 1, 2, 3], {(0, 2), (1, 3)})
+    """
+    closed = _closure(pairs)
+    depth = dict.fromkeys(steps, 0)
+    for i, j in sorted(closed, key=lambda pair: pair[1]):
+        if i in depth and j in depth:
+            depth[j] = max(depth[j], depth[i] + 1)
+    deepest = max(depth.values(), default=0)
+    layers = [[i for i in steps if depth[i] == d] for d in range(deepest + 1)]
+    for above, below in itertools.pairwise(layers):
+        if any((i, j) not in closed for i in above for j in below):
+            return None
+    return layers

@@ -1,0 +1,453 @@
+"""Explain a failing test, or a fault in a store, by experiments.
+
+`explain_test` makes the experiments on one test. `explain_fault` finds the smallest test of a fault
+in a store, explains it, and keeps the explanation there. `explain_faults` does so for the reduced
+faults of a campaign, as far as time allows.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from swarmtest.campaign.budget import Limits
+from swarmtest.campaign.reduced_faults import reductions_of
+from swarmtest.core.errors import UserError
+from swarmtest.core.result import Fault
+from swarmtest.reduce.named_tests import load_subject
+from swarmtest.store.interface import Store
+from swarmtest.store.records import FaultRecord
+from swarmtest.subjects.machine.values import Ref
+from swarmtest.subjects.subject import Subject
+from swarmtest.why.confirmation import confirm, confirm_reusing
+from swarmtest.why.editing import Slot, editor_of
+from swarmtest.why.experiments import (
+    MOST_ORDERED,
+    Replacement,
+    Study,
+    drop_unneeded_steps,
+    find_alternatives,
+    find_insertions,
+    find_order,
+    find_settings,
+    find_values,
+)
+from swarmtest.why.explanation import (
+    IRRELEVANT,
+    Explanation,
+    StepFact,
+    explanations_of,
+    record_of,
+)
+from swarmtest.why.relations import find_relations
+from swarmtest.why.variant_runs import VariantBudget, VariantOutcome, VariantRuns
+
+Fact = TypeVar("Fact")
+_SHARES = {"order": 0.12, "values": 0.2, "alternatives": 0.25, "insertions": 0.3}
+"""The share of the runs that each kind of experiment may take; what is left over goes on."""
+_WALK = 400
+"""Runs of the walk over values, with the fresh walk that judges its rule."""
+_ALIKE = 60
+"""Fresh variants that change only what was found not to matter."""
+_REUSING = VariantBudget(runs=400, cpu_seconds=2.0)
+"""The budget of tests that are generated to confirm an explanation."""
+_SIMPLE = (int, float, str, bytes, bool, type(None), Ref)
+_LEAST_SECONDS = 1.0
+_FEWEST_RUNS = 200
+"""Runs that have to fit into the time for a fault to be explained at the end of a campaign."""
+IN_PASSING = VariantBudget(runs=600, cpu_seconds=2.0)
+"""The budget for a fault at the end of a campaign, where nobody asked for an explanation."""
+
+
+def explain_test(
+    subject: Subject,
+    test: Any,
+    fault: Fault,
+    *,
+    budget: VariantBudget | None = None,
+    seed: int = 0,
+    seconds: float = 10.0,
+    confirming: bool = True,
+) -> Explanation:
+    """Explain why a test shows a fault, by experiments on the test.
+
+    `budget` limits runs and CPU time, and `seconds` one run. With `confirming`, tests are then
+    generated from the explanation, to see how often these show the fault. Raise `UserError` if the
+    test does not show the fault, or if tests of this kind cannot be edited.
+
+    >>> from swarmtest import Machine, action, integers
+    >>> from swarmtest.subjects import MachineSubject
+    >>> class Door(Machine):
+    ...     def start(self): self.code = None
+    ...     @action(code=integers(0, 50))
+    ...     def lock(self, code): self.code = code
+    ...     @action
+    ...     def reset(self): self.code = None
+    ...     @action(code=integers(0, 50))
+    ...     def unlock(self, code): assert code != self.code
+    >>> from swarmtest.subjects.machine.test import MachineTest, Step
+    >>> subject = MachineSubject(Door)
+    >>> test = MachineTest("Door", (Step("lock", (7,)), Step("unlock", (7,)))).to_json()
+    >>> explain_test(subject, test, subject.replay(test).fault).paragraph.partition("; seen")[0]
+    'needs lock, then unlock; with lock.code = unlock.code; never with reset or lock after lock'
+    """
+    grammar = _grammar_of(subject, test)
+    if grammar is not None:
+        from swarmtest.why.derivations import explain_derivation
+
+        with VariantRuns(subject, fault, budget, seconds) as runs:
+            return explain_derivation(grammar, test, fault, runs, seed)
+    editor = editor_of(subject, test)
+    with VariantRuns(subject, fault, budget, seconds) as runs:
+        study = Study(editor, runs, seed)
+        runs.check(test, editor.test(()))
+        return _Explaining(study, fault).explanation(subject, seconds, confirming)
+
+
+def _grammar_of(subject: Subject, test: Any) -> Any:
+    """Return the grammar of a test; import what reads grammars only if the test has a tree."""
+    if not isinstance(test, dict) or "tree" not in test:
+        return None
+    from swarmtest.why.derivations import grammar_of
+
+    return grammar_of(subject, test)
+
+
+@dataclass
+class _Explaining:
+    """The experiments on one test, in their order."""
+
+    study: Study
+    fault: Fault
+
+    def explanation(self, subject: Subject, seconds: float, confirming: bool) -> Explanation:
+        study, runs = self.study, self.study.runs
+        with runs.limited(self._runs_for("order")):
+            drop_unneeded_steps(study)
+        order = self._within("order", find_order(study))
+        is_ordered = not runs.was_cut_short
+        values = self._within("values", find_values(study))
+        are_values_known = not runs.was_cut_short
+        settings = self._within("values", find_settings(study))
+        replaced = self._within("alternatives", find_alternatives(study))
+        free = {(fact.step, fact.label) for fact in values if fact.kind == "any"}
+        slots = self._bound_slots(free)
+        bases = [study.steps]
+        left = runs.budget.runs - runs.runs - self._runs_for("insertions") - _ALIKE
+        relations = find_relations(study, slots, max(min(_WALK, left), 0), bases)
+        insertions = find_insertions(study, bases, self._runs_for("insertions"))
+        found = Explanation(
+            self.fault.id,
+            self._step_facts(replaced),
+            tuple(order),
+            tuple(values),
+            tuple(relations),
+            tuple(insertions),
+            tuple(settings),
+            seed=study.seed,
+            is_ordered=is_ordered and len(study.steps) <= MOST_ORDERED,
+            are_values_known=are_values_known,
+        )
+        kept, variants = self._alike(found, free)
+        for relation in relations[:1]:  # all have the same counts, those of the rule
+            kept, variants = kept + relation.shown, variants + relation.fitting
+        found = replace(
+            found,
+            kept=kept,
+            variants=variants,
+            runs=runs.runs,
+            is_complete=not runs.is_spent,
+            notes=self._notes(),
+        )
+        cpu_seconds = 0.0
+        if confirming:
+            confirmation, cpu_seconds = confirm(subject, found, self.fault, seconds=seconds)
+            if confirmation is None or not confirmation.is_enough:
+                alone = runs.is_alone
+                with VariantRuns(subject, self.fault, _REUSING, seconds, alone=alone) as more:
+                    again = confirm_reusing(replace(study, runs=more), found)
+                    cpu_seconds += more.cpu_seconds
+                if again is not None and (confirmation is None or again.low > confirmation.low):
+                    confirmation = again
+            found = replace(found, confirmation=confirmation)
+        return replace(found, cpu_seconds=runs.cpu_seconds + cpu_seconds)
+
+    def _runs_for(self, kind: str) -> int:
+        return int(self.study.runs.budget.runs * _SHARES[kind])
+
+    def _within(self, kind: str, facts: Iterator[Fact]) -> list[Fact]:
+        """Make experiments with their share of the runs; return the facts up to then."""
+        found: list[Fact] = []
+        with self.study.runs.limited(self._runs_for(kind)):
+            for fact in facts:
+                found.append(fact)  # noqa: PERF402  # what was found stays when the runs end
+        return found
+
+    def _step_facts(self, replaced: list[Replacement]) -> tuple[StepFact, ...]:
+        study, features = self.study, self.study.features
+        others: dict[int, tuple[str, ...]] = {}
+        for at in {found.step for found in replaced}:
+            others[at] = _named(found for found in replaced if found.step == at)
+        for at, feature in enumerate(features):
+            # The first and the last step of a feature were tried; between them, both must agree.
+            tried = [others[i] for i, f in enumerate(features) if f == feature and i in others]
+            if at not in others and len(tried) > 1:
+                others[at] = tuple(other for other in tried[0] if other in tried[-1])
+        return tuple(
+            StepFact(
+                feature,
+                study.editor.line(study.steps, at),
+                others.get(at, ()),
+                max((found.runs for found in replaced if found.step == at), default=0),
+                not study.editor.is_fixed(study.steps[at]),
+                tuple(found.feature for found in replaced if found.step == at and found.is_alike),
+            )
+            for at, feature in enumerate(features)
+        )
+
+    def _bound_slots(self, free: set[tuple[int, str]]) -> list[Slot]:
+        """Return the slots whose values matter and can be compared."""
+        study = self.study
+        return [
+            slot
+            for slot in study.editor.slots(study.steps)
+            if (slot.step, slot.label) not in free
+            and (slot.step, slot.name) not in free
+            and isinstance(study.editor.value(study.steps, slot), _SIMPLE)
+        ]
+
+    def _alike(self, found: Explanation, free: set[tuple[int, str]]) -> tuple[int, int]:
+        """Run fresh variants that change only what was found not to matter; count the fault."""
+        study = self.study
+        editor, rng = study.editor, study.rng("alike")
+        slots = [s for s in editor.slots(study.steps) if (s.step, s.label) in free]
+        pools = {slot: editor.candidates(study.steps, slot, rng) for slot in slots}
+        harmless = [fact.feature for fact in found.insertions if fact.role == IRRELEVANT]
+        before = {(fact.before, fact.after) for fact in found.order}
+        shown: dict[str, bool] = {}
+        with study.runs.limited(_ALIKE):
+            for _ in range(4 * _ALIKE):
+                chosen = {s: rng.choice(pools[s]) for s in slots if pools[s] and rng.random() < 0.7}
+                steps = editor.with_values(study.steps, chosen)
+                if steps is None:
+                    continue
+                if len(steps) <= 12:
+                    steps = _reordered(steps, before, rng)
+                if harmless and rng.random() < 0.7:
+                    at = rng.randrange(len(steps))
+                    step = editor.new_step(rng.choice(harmless), steps, at, rng)
+                    if step is not None:
+                        steps = (*steps[:at], step, *steps[at:])
+                if not editor.is_possible(steps) or steps == study.steps:
+                    continue
+                outcome = study.outcome(steps)
+                if outcome.is_kept or outcome is VariantOutcome.GONE:
+                    shown[repr(steps)] = outcome.is_kept
+        return sum(shown.values()), len(shown)
+
+    def _notes(self) -> tuple[str, ...]:
+        runs, notes = self.study.runs, []
+        if runs.is_flaky:
+            notes.append(
+                f"the test shows its fault in {runs.shown} of {runs.checks} runs: a variant "
+                "counts as failing if one of several runs fails"
+            )
+        elif runs.is_alone:
+            notes.append("tests change the outcome of later ones, so each ran in its own process")
+        if runs.is_spent:
+            notes.append("the budget was spent before all experiments were made")
+        if self.study.editor.unsupported:
+            notes.append(self.study.editor.unsupported)
+        return tuple(notes)
+
+
+def _named(replaced: Iterable[Replacement]) -> tuple[str, ...]:
+    return tuple(found.feature for found in replaced if found.feature and not found.is_alike)
+
+
+def _reordered(steps: tuple[Any, ...], before: set[tuple[int, int]], rng: Any) -> tuple[Any, ...]:
+    """Return the steps in a random order that keeps the given pairs."""
+    left = list(range(len(steps)))
+    order = []
+    while left:
+        ready = [j for j in left if not any((i, j) in before for i in left)]
+        chosen = rng.choice(ready)
+        left.remove(chosen)
+        order.append(chosen)
+    return tuple(steps[at] for at in order)
+
+
+# Faults in a store.
+
+
+def explain_fault(
+    store: Store,
+    fault: str,
+    *,
+    budget: VariantBudget | None = None,
+    seed: int = 0,
+    timeout: float | None = None,
+    subject: Subject | None = None,
+    confirming: bool = True,
+) -> Explanation:
+    """Explain a fault of a store, named by the beginning of its id, and keep the explanation.
+
+    The fault's smallest test is used; it is reduced first if that was not done. `subject` is loaded
+    by the name that its campaign recorded, unless it is given.
+
+    >>> from swarmtest import Campaign, Machine, action, open_store
+    >>> from swarmtest.subjects import MachineSubject
+    >>> class Counter(Machine):
+    ...     def start(self): self.n = 0
+    ...     @action
+    ...     def up(self): self.n += 1; assert self.n < 3
+    ...     @action
+    ...     def look(self): pass
+    ...     @action
+    ...     def reset(self): self.n = 0
+    >>> subject = MachineSubject(Counter)
+    >>> with open_store(":memory:") as store:
+    ...     [fault] = Campaign(subject, "coin", 50, workers=0, store=store).run().faults
+    ...     explain_fault(store, fault.id, subject=subject).paragraph.partition("; seen")[0]
+    'needs 3 × up; never with reset after the 1st up'
+    """
+    where = find_fault(store, fault)
+    record = store.campaign(where.campaign)
+    if subject is None:
+        subject = load_subject(record)[0]
+    seconds = Limits(timeout or record.options.get("seconds")).seconds_of(subject)
+    test, before = _reduced_test(store, where, subject)
+    kind = Fault(where.fault.kind, where.fault.signature)
+    explanation = explain_test(
+        subject,
+        test,
+        kind,
+        budget=budget,
+        seed=seed,
+        seconds=seconds,
+        confirming=confirming,
+    )
+    explanation = _with_rate_before(store, where.campaign, explanation, where.fault)
+    size = subject.size(test)
+    store.add_reduction(
+        where.campaign, record_of(explanation, test, where.fault.trial, before, size)
+    )
+    return explanation
+
+
+def explain_faults(
+    subject: Subject,
+    store: Store,
+    campaign: int,
+    *,
+    seconds: float = 10.0,
+    budget: VariantBudget | None = None,
+    faults: Iterable[str] | None = None,
+) -> dict[str, Explanation]:
+    """Explain the reduced faults of a campaign, the most frequent first, for so many seconds.
+
+    Those that have an explanation already are left out, and so are those that cannot be explained.
+    Return all explanations of the campaign's faults.
+
+    >>> from swarmtest import Campaign, Machine, action, open_store
+    >>> from swarmtest.reduce import reduce_faults
+    >>> from swarmtest.subjects import MachineSubject
+    >>> class Lamp(Machine):
+    ...     def start(self): self.on = False
+    ...     @action
+    ...     def switch(self): self.on = True
+    ...     @action
+    ...     def look(self): assert not self.on
+    >>> subject = MachineSubject(Lamp)
+    >>> with open_store(":memory:") as store:
+    ...     campaign = Campaign(subject, "coin", 20, workers=0, store=store).run().campaign
+    ...     _ = reduce_faults(subject, store, campaign)
+    ...     [found] = explain_faults(subject, store, campaign).values()
+    >>> found.needed
+    {'switch': 1, 'look': 1}
+    """
+    chosen = None if faults is None else set(faults)
+    deadline = time.monotonic() + seconds
+    reductions = reductions_of(store, campaign)
+    known = explanations_of(store, campaign)
+    wanted = [
+        fault
+        for fault in sorted(store.faults(campaign), key=lambda f: (-f.count, f.first_trial))
+        if (chosen is None or fault.id in chosen)
+        and fault.id not in known
+        and (reduction := reductions.get(fault.id)) is not None
+        and reduction.test is not None
+    ]
+    for fault in wanted:
+        left = deadline - time.monotonic()
+        if left < _LEAST_SECONDS:
+            break
+        if _FEWEST_RUNS * store.trial(campaign, fault.trial).wall_ns / 1e9 > left:
+            continue  # a program that takes so long is explained only if somebody asks for it
+        limits = budget or VariantBudget()
+        limits = VariantBudget(limits.runs, min(limits.cpu_seconds, left), left)
+        try:
+            explain_fault(store, fault.id, budget=limits, subject=subject, confirming=False)
+        except UserError:
+            continue  # flaky, or of a kind that has no editor: nothing is claimed about it
+    return explanations_of(store, campaign)
+
+
+@dataclass(frozen=True)
+class FoundFault:
+    """A fault of a store, in the campaign that has its smallest test."""
+
+    campaign: int
+    fault: FaultRecord
+    reduced: str | None
+    """Its reduced test as JSON; None if it was not reduced."""
+
+
+def find_fault(store: Store, start: str) -> FoundFault:
+    """Return the only fault of a store whose id begins with `start`."""
+    found: dict[str, tuple[tuple[int, int, int], FoundFault]] = {}
+    for record in store.campaigns():
+        reductions = reductions_of(store, record.id)
+        for fault in store.faults(record.id):
+            if not fault.id.startswith(start) or fault.test is None:
+                continue
+            reduction = reductions.get(fault.id)
+            reduced = reduction.test if reduction is not None else None
+            size = reduction.size if reduction is not None and reduced else fault.size
+            rank = size, reduced is None, -record.id
+            if fault.id not in found or rank < found[fault.id][0]:
+                found[fault.id] = rank, FoundFault(record.id, fault, reduced)
+    if len(found) == 1:
+        return next(iter(found.values()))[1]
+    if found:
+        raise UserError(f"{start} may be {', '.join(sorted(found))}: say which")
+    raise UserError(f"{store.url} has no test of a fault {start}: `swarmtest faults` lists them")
+
+
+def _reduced_test(store: Store, where: FoundFault, subject: Subject) -> tuple[Any, int]:
+    """Return the reduced test of a fault, and the size of the original; reduce it if need be."""
+    original = json.loads(str(where.fault.test))
+    if where.reduced is not None:
+        return json.loads(where.reduced), subject.size(original)
+    from swarmtest.reduce.fault_reductions import reduce_faults
+
+    outcome = reduce_faults(subject, store, where.campaign, faults=[where.fault.id])
+    reduction = outcome.reductions.get(where.fault.id)
+    if reduction is None or reduction.test is None:
+        why = outcome.why.get(where.fault.id, "it did not show again")
+        raise UserError(f"fault {where.fault.id} could not be reduced: {why}")
+    return json.loads(reduction.test), subject.size(original)
+
+
+def _with_rate_before(
+    store: Store, campaign: int, explanation: Explanation, fault: FaultRecord
+) -> Explanation:
+    """Return the explanation with the hits of the campaign that found the fault."""
+    if explanation.confirmation is None:
+        return explanation
+    tests = store.summary(campaign)["trials"]
+    confirmation = replace(explanation.confirmation, before_hits=fault.count, before_tests=tests)
+    return replace(explanation, confirmation=confirmation)

@@ -1,0 +1,492 @@
+"""A fault is explained by experiments on one reduced test; here the truth is known."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swarmtest import Flag, Machine, Pool, action, consumes, integers, open_store, sampled_from
+from swarmtest.campaign.campaign import Campaign
+from swarmtest.campaign.reduced_faults import reductions_of
+from swarmtest.core.errors import UserError
+from swarmtest.core.result import Fault, Result, Verdict
+from swarmtest.core.space import Space
+from swarmtest.subjects import MachineSubject
+from swarmtest.subjects.machine.test import MachineTest, Step
+from swarmtest.subjects.subject import Subject
+from swarmtest.why import Explanation, VariantBudget, explain_fault, explain_test, explanations_of
+from swarmtest.why.explanation import BLOCKS, IRRELEVANT, SUPPRESSOR
+
+
+class Rope(Machine):
+    """Fails when it is sliced where it was cut before, unless it was balanced in between."""
+
+    steps = 30
+
+    def start(self) -> None:
+        self.end = self.cut_at = -1
+        self.shade = 0
+
+    @action(end=integers(1, 60), colour=integers(0, 99))
+    def add(self, end: int, colour: int) -> None:
+        self.end = end
+
+    @action(at=integers(1, 60))
+    def chop(self, at: int) -> None:
+        self.cut_at = at if at == self.end else self.cut_at
+
+    @action(at=integers(1, 60))
+    def trim(self, at: int) -> None:
+        self.chop(at)
+
+    @action
+    def rebalance(self) -> None:
+        self.cut_at = -1
+
+    @action(strength=integers(0, 100))
+    def slice(self, strength: int) -> None:
+        assert self.cut_at < 0 or strength < 37
+
+    @action
+    def look(self) -> None:
+        pass
+
+    @action
+    def burn(self) -> None:
+        raise ValueError("another fault")
+
+
+def steps_of(machine: type[Machine], *steps: Step, **settings: Any) -> tuple[Any, Any, Fault]:
+    subject = MachineSubject(machine)
+    test = MachineTest(subject.name, steps, settings).to_json()
+    fault = subject.replay(test).fault
+    assert fault is not None
+    return subject, test, fault
+
+
+ROPE = (Step("add", (20, 5)), Step("chop", (20,)), Step("slice", (50,)))
+
+
+@pytest.fixture(scope="module")
+def rope() -> Explanation:
+    return explain_test(*steps_of(Rope, *ROPE))
+
+
+def roles(explanation: Explanation) -> dict[str, str]:
+    return {fact.feature: fact.role for fact in explanation.insertions}
+
+
+def values(explanation: Explanation) -> dict[str, str]:
+    return {f"{fact.step}.{fact.label}": fact.text for fact in explanation.values}
+
+
+def test_the_steps_that_are_needed_and_their_order(rope):
+    assert rope.needed == {"add": 1, "chop": 1, "slice": 1}
+    assert {(fact.before, fact.after) for fact in rope.order} == {(0, 1), (0, 2), (1, 2)}
+
+
+def test_a_feature_that_does_the_same_is_an_alternative(rope):
+    assert [step.alternatives for step in rope.steps] == [(), ("trim",), ()]
+
+
+def test_a_value_that_does_not_matter_is_free(rope):
+    assert values(rope)["0.colour"] == "any value"
+
+
+def test_the_bound_of_a_value_is_found_exactly(rope):
+    assert values(rope)["2.strength"] == "≥ 37"
+
+
+def test_a_relation_between_two_values_is_found_and_judged_on_fresh_variants(rope):
+    assert next(fact.text for fact in rope.relations) == "add.end = chop.at"
+    assert all(fact.precision > 0.9 and fact.recall > 0.9 for fact in rope.relations)
+    assert all(fact.fitting >= fact.shown > 5 for fact in rope.relations)
+
+
+def test_what_destroys_the_fault_is_a_suppressor_with_its_place(rope):
+    facts = {fact.feature: fact for fact in rope.insertions}
+    assert facts["rebalance"].role == SUPPRESSOR
+    assert facts["rebalance"].gaps == (2,)
+
+
+def test_what_does_not_matter_is_irrelevant_with_a_bound(rope):
+    [look] = [fact for fact in rope.insertions if fact.feature == "look"]
+    assert (look.role, look.gone) == (IRRELEVANT, 0)
+    assert look.runs >= 20
+    assert look.high < 0.2
+
+
+def test_another_fault_on_the_way_is_no_evidence(rope):
+    assert roles(rope).get("burn") is None  # it always fails, and never tells anything
+
+
+def test_the_paragraph_says_it_in_one_sentence(rope):
+    text = rope.paragraph
+    assert text.startswith("needs add, then chop (or trim), then slice; with add.end = chop.at")
+    assert "never with rebalance after chop" in text
+    assert f"seen in {rope.kept} of {rope.variants} variants." in text
+    assert rope.kept == rope.variants > 50
+
+
+def test_generated_tests_confirm_the_explanation(rope):
+    assert rope.confirmation is not None
+    assert rope.confirmation.is_enough
+    assert set(rope.confirmation.features) == {"add", "chop", "trim", "slice"}
+
+
+def test_the_same_seed_gives_the_same_explanation(rope):
+    again = explain_test(*steps_of(Rope, *ROPE))
+    assert replace(again, cpu_seconds=0) == replace(rope, cpu_seconds=0)
+
+
+def test_an_explanation_survives_json(rope):
+    assert Explanation.from_json(json.loads(json.dumps(rope.to_json()))) == rope
+
+
+def test_the_budget_holds_and_a_spent_budget_is_said():
+    found = explain_test(*steps_of(Rope, *ROPE), budget=VariantBudget(runs=60), confirming=False)
+    assert found.runs <= 60 + 6  # those that check the test itself come first
+    assert not found.is_complete
+    assert "the budget was spent before all experiments were made" in found.notes
+    assert found.needed == {"add": 1, "chop": 1, "slice": 1}
+
+
+class Free(Machine):
+    """Fails after three different steps, in any order, with any values."""
+
+    def start(self) -> None:
+        self.seen: set[str] = set()
+
+    def see(self, name: str) -> None:
+        self.seen.add(name)
+        assert len(self.seen) < 3
+
+    @action(number=integers(0, 99))
+    def one(self, number: int) -> None:
+        self.see("one")
+
+    @action(number=integers(0, 99))
+    def two(self, number: int) -> None:
+        self.see("two")
+
+    @action
+    def three(self) -> None:
+        self.see("three")
+
+
+def test_what_was_not_tried_is_not_claimed():
+    case = steps_of(Free, Step("one", (1,)), Step("two", (1,)), Step("three"))
+    tried = explain_test(*case, confirming=False)
+    assert tried.paragraph.startswith("needs one, two and three, in any order; with any values;")
+    cut_short = explain_test(*case, budget=VariantBudget(runs=22), confirming=False)
+    assert "any order" not in cut_short.paragraph
+    assert "any values" not in cut_short.paragraph
+    assert not cut_short.is_complete
+
+
+def test_a_step_that_is_not_needed_is_left_out_first():
+    found = explain_test(*steps_of(Rope, Step("look"), *ROPE), confirming=False)
+    assert [step.feature for step in found.steps] == ["add", "chop", "slice"]
+
+
+def test_a_test_that_passes_is_refused_in_one_line():
+    subject, test, fault = steps_of(Rope, *ROPE)
+    passing = subject.with_parts(test, list(ROPE[:2]))
+    with pytest.raises(UserError, match=f"does not show fault {fault.id} in 6 runs"):
+        explain_test(subject, passing, fault)
+
+
+class Deadly(Rope):
+    @action(strength=integers(0, 100))
+    def slice(self, strength: int) -> None:
+        if self.cut_at >= 0:
+            os._exit(3)
+
+
+def test_a_fault_that_ends_its_process_is_explained_too():
+    budget = VariantBudget(runs=150, cpu_seconds=60)
+    subject = MachineSubject(Deadly)
+    test = MachineTest(subject.name, ROPE).to_json()
+    fault = Fault("exit", "the program ended its process with exit status 3")
+    found = explain_test(subject, test, fault, budget=budget, confirming=False)
+    assert {(fact.before, fact.after) for fact in found.order} == {(0, 1), (0, 2), (1, 2)}
+
+
+LEFT: list[int] = []
+"""What tests of `Leaky` leave behind in their process."""
+
+
+class Leaky(Machine):
+    """Fails only in a process in which nothing ran before."""
+
+    @action
+    def go(self) -> None:
+        LEFT.append(1)
+        assert len(LEFT) > 1
+
+
+def test_a_fault_that_only_a_fresh_process_shows_gets_fresh_processes():
+    subject = MachineSubject(Leaky)
+    test = MachineTest(subject.name, (Step("go"),)).to_json()
+    fault = Fault("exception", "AssertionError [Leaky.go]")
+    found = explain_test(subject, test, fault, budget=VariantBudget(runs=30), confirming=False)
+    assert found.needed == {"go": 1}
+    assert any("its own process" in note for note in found.notes)
+
+
+class Guarded(Machine):
+    def start(self) -> None:
+        self.items: list[int] = []
+
+    @action(item=integers(0, 9))
+    def put(self, item: int) -> None:
+        self.items.append(item)
+
+    @action
+    def clear(self) -> None:
+        self.items.clear()
+
+    @action(when=lambda self: self.items)
+    def take(self) -> None:
+        raise RuntimeError("broken")
+
+
+def test_a_step_that_keeps_a_needed_one_from_running_is_no_suppressor():
+    found = explain_test(*steps_of(Guarded, Step("put", (1,)), Step("take")), confirming=False)
+    assert roles(found)["clear"] == BLOCKS
+    assert [(fact.before, fact.after) for fact in found.order] == [(0, 1)]
+
+
+class Files(Machine):
+    files = Pool()
+    dimensions = (Flag("safe"),)
+
+    @action(into=files)
+    def open(self) -> dict[str, bool]:
+        return {"dirty": False}
+
+    @action(file=files)
+    def write(self, file: dict[str, bool]) -> None:
+        file["dirty"] = True
+
+    @action(file=files)
+    def flush(self, file: dict[str, bool]) -> None:
+        file["dirty"] = False
+
+    @action(file=consumes(files), how=sampled_from(["fast", "slow", "sync"]))
+    def close(self, file: dict[str, bool], how: str) -> None:
+        assert self.settings["safe"] or how == "sync" or not file["dirty"]
+
+
+def test_objects_of_pools_settings_and_options_are_understood():
+    ref = {"$ref": 1}
+    steps = (Step("open", (), 1), Step("write", (ref,)), Step("close", (ref, "fast")))
+    found = explain_test(*steps_of(Files, *steps, safe=False), confirming=False)
+    assert {(fact.before, fact.after) for fact in found.order} == {(0, 1), (0, 2), (1, 2)}
+    assert values(found)["2.how"] == "in {'fast', 'slow'}"
+    [setting] = found.settings
+    assert (setting.name, setting.text, setting.kept) == ("safe", "not True", 0)
+    assert roles(found)["flush"] == SUPPRESSOR
+
+
+class Equal(Machine):
+    """Needs five equal numbers of a thousand in a row, which no test of a campaign has."""
+
+    steps = 10
+
+    def start(self) -> None:
+        self.last: list[int] = []
+
+    @action(number=integers(0, 999))
+    def say(self, number: int) -> None:
+        self.last.append(number)
+        assert len(self.last) < 5 or len(set(self.last[-5:])) > 1
+
+
+class Rising(Equal):
+    """Needs five numbers of which each is 13 more than the one before."""
+
+    @action(number=integers(0, 999))
+    def say(self, number: int) -> None:
+        self.last.append(number)
+        steps = [b - a for a, b in zip(self.last[-5:], self.last[-4:], strict=False)]
+        assert steps != [13] * 4
+
+
+def test_tests_in_which_arguments_repeat_confirm_what_needs_equal_values():
+    found = explain_test(*steps_of(Equal, *[Step("say", (7,))] * 5))
+    assert found.confirmation is not None
+    assert found.confirmation.is_reusing
+    assert found.confirmation.is_enough
+
+
+def test_what_no_generated_test_shows_is_said_to_be_not_confirmed():
+    from swarmtest.why.views import confirmation_line
+
+    found = explain_test(*steps_of(Rising, *(Step("say", (n,)) for n in range(7, 70, 13))))
+    assert found.confirmation is not None
+    assert not found.confirmation.is_enough
+    assert "holds near the failing test" in confirmation_line(found)
+
+
+# In a store.
+
+
+def test_a_fault_of_a_store_is_reduced_explained_and_kept_there():
+    subject = MachineSubject(Rope)
+    with open_store(":memory:") as store:
+        campaign = Campaign(subject, "coin", 400, workers=0, store=store).run().campaign
+        faults = {fault.signature: fault for fault in store.faults(campaign)}
+        fault = faults["AssertionError [Rope.slice]"]
+        found = explain_fault(store, fault.id[:5], subject=subject)
+        assert explanations_of(store, campaign) == {fault.id: found}
+        assert set(reductions_of(store, campaign)) == {fault.id}
+        assert reductions_of(store, campaign)[fault.id].criterion == "fault"
+    assert found.confirmation is not None
+    assert found.confirmation.before_hits == fault.count
+    assert found.confirmation.before_tests == 400
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"steps": [7]},
+        {"steps": [{"feature": 7, "line": ""}]},
+        {
+            "insertions": [
+                {"feature": "a", "role": "b", "gone": 1, "runs": 1, "low": "x", "high": 1}
+            ]
+        },
+        {"order": [{"before": 5, "after": 9, "runs": 1}, {"before": 6, "after": 5, "runs": 1}]},
+        {"format": "another"},
+    ],
+)
+def test_a_damaged_explanation_in_a_store_is_passed_over(rope, damage):
+    from swarmtest.store.records import CampaignRecord, ReductionRecord
+
+    with open_store(":memory:") as store:
+        campaign = store.add_campaign(CampaignRecord("s", "coin", 0, {}))
+        details = json.dumps(rope.to_json() | damage)
+        record = ReductionRecord("4ee18053", 0, 3, 3, "[]", details, criterion="why")
+        store.add_reduction(campaign, record)
+        assert explanations_of(store, campaign) == {}
+
+
+def test_an_unknown_fault_is_refused_in_one_line():
+    with open_store(":memory:") as store, pytest.raises(UserError, match="no test of a fault abc"):
+        explain_fault(store, "abc")
+
+
+# Other subjects.
+
+
+def test_a_hypothesis_machine_is_explained():
+    from hypothesis import strategies as st
+    from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+    from swarmtest.subjects.hypothesis.subject import RuleBasedSubject
+    from swarmtest.subjects.hypothesis.test import RuleStep, RuleTest
+
+    class Account(RuleBasedStateMachine):
+        @initialize()
+        def begin(self):
+            self.frozen, self.last = False, None
+
+        @rule(amount=st.integers(1, 100))
+        def deposit(self, amount):
+            self.last = amount
+
+        @rule(amount=st.integers(1, 100))
+        def withdraw(self, amount):
+            assert not (self.frozen and amount == self.last)
+
+        @rule()
+        def freeze(self):
+            self.frozen = True
+
+        @rule()
+        def thaw(self):
+            self.frozen = False
+
+    subject = RuleBasedSubject(Account)
+    steps = (
+        RuleStep("begin", 1),
+        RuleStep("freeze", 2),
+        RuleStep("deposit", 3, (87,), texts={"amount": "87"}),
+        RuleStep("withdraw", 4, (87,), texts={"amount": "87"}),
+    )
+    test = RuleTest(subject.name, steps).to_json()
+    fault = subject.replay(test).fault
+    assert fault is not None
+    found = explain_test(subject, test, fault, confirming=False)
+    assert found.needed == {"freeze": 1, "deposit": 1, "withdraw": 1}
+    assert found.paragraph.startswith(
+        "needs freeze and deposit, then withdraw; with deposit.amount = withdraw.amount; never"
+    )
+    assert roles(found)["thaw"] == SUPPRESSOR
+
+
+def divide(text: str) -> None:
+    if "/0" in text.replace(" ", ""):
+        raise ZeroDivisionError
+
+
+def test_a_test_of_a_grammar_is_explained_by_its_productions():
+    from swarmtest.subjects import GrammarSubject
+
+    grammar = 'start: expr\nexpr: NUMBER | expr "+" expr | expr "/" expr\nNUMBER: /[0-9]/'
+    subject = GrammarSubject(grammar, divide)
+    results = (subject.execute(subject.space.default(), seed) for seed in range(99))
+    failed = next(result for result in results if result.fault)
+    small = subject.reduced(failed.test, lambda test: subject.replay(test).fault is not None)
+    assert failed.fault is not None
+    found = explain_test(subject, small, failed.fault)
+    assert found.needed == {"expr:expr/expr": 1, "expr:NUMBER": 1}
+    assert "with any expr" in found.paragraph
+    assert found.notes == (
+        "order and insertions are not tried: a grammar says where its parts belong",
+    )
+
+
+class Words(Subject):
+    """Fails if open comes before close without a key in between."""
+
+    space = Space(["open", "key", "close", "nothing"])
+
+    def generate(self, configuration: Any, seed: int) -> list[str]:
+        return random.Random(seed).choices(sorted(configuration.included), k=9)
+
+    def run(self, test: Any) -> Result:
+        state = ""
+        for word in test:
+            if word == "close":
+                assert state != "open"
+            state = word if word in ("open", "key") else state
+        return Result(Verdict.PASSED)
+
+
+def test_a_test_of_parts_is_explained_without_values():
+    subject = Words()
+    fault = subject.replay(["open", "close"]).fault
+    assert fault is not None
+    found = explain_test(subject, ["open", "close"], fault, confirming=False)
+    assert found.paragraph.startswith("needs open, then close; never with key after open")
+    assert found.notes == ("steps are left out, moved and inserted, but not changed",)
+
+
+def test_a_kind_of_test_without_experiments_says_so_in_one_line(tmp_path: Path):
+    class Whole(Words):
+        def parts(self, test: Any) -> list[Any]:
+            return []
+
+    subject = Whole()
+    fault = subject.replay(["open", "close"]).fault
+    assert fault is not None
+    with pytest.raises(UserError, match=r"experiments are not supported for tests of .*Whole"):
+        explain_test(subject, ["open", "close"], fault)
