@@ -37,8 +37,8 @@ from swarmtest import Space, open_store
 from swarmtest.analysis import bit_counts as counting_bits
 from swarmtest.analysis import bit_counts as kernels
 from swarmtest.analysis.bit_counts import distinct_columns
+from swarmtest.analysis.hit_blocks import HitBlock
 from swarmtest.analysis.propensities import propensities_of
-from swarmtest.analysis.role_cells import HitBlock
 from swarmtest.analysis.trial_columns import Evidence, read_evidence
 from swarmtest.core.configuration import unpack_weights
 from swarmtest.core.sampling import Proposal

@@ -22,8 +22,8 @@ from harness import cpu_seconds
 from scale_data import Made
 
 from swarmtest import open_store
+from swarmtest.analysis.hit_blocks import HitBlock
 from swarmtest.analysis.propensities import propensities_of
-from swarmtest.analysis.role_cells import HitBlock
 from swarmtest.core.targets import Target
 from swarmtest.growth.growth import measure_growth
 from swarmtest.roles.counting import RoleCounter

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from simulated_campaigns import record, space_of
 
 from swarmtest import open_store
-from swarmtest.analysis import bit_counts, role_cells
+from swarmtest.analysis import bit_counts, hit_blocks, role_cells
 from swarmtest.analysis.bit_counts import Bits, count_bits, packed
 from swarmtest.analysis.block_reading import TargetClasses
-from swarmtest.analysis.role_cells import HitBlock, blocks_of_tests
+from swarmtest.analysis.hit_blocks import HitBlock, blocks_of_tests
 from swarmtest.growth.growth import measure_growth
 from swarmtest.roles import counting
 from swarmtest.roles.study import Study
@@ -107,8 +107,8 @@ def test_the_size_of_blocks_changes_no_result(strategies, monkeypatch):
     ]
     usual = everything(store, ids)
     monkeypatch.setattr(bit_counts, "ROWS", 64)
-    monkeypatch.setattr(role_cells, "MOST_TESTS", 100)
-    monkeypatch.setattr(role_cells, "_FLAGS", 1000)
+    monkeypatch.setattr(hit_blocks, "MOST_TESTS", 100)
+    monkeypatch.setattr(hit_blocks, "_FLAGS", 1000)
     monkeypatch.setattr(role_cells, "CELLS", 5)
     monkeypatch.setattr(counting, "GROUP_BYTES", 100)
     monkeypatch.setattr(bit_counts, "_GATHERED", 10)

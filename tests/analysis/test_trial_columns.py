@@ -7,7 +7,7 @@ import pytest
 from simulated_campaigns import propose, record, space_of, weights_of
 
 from swarmtest import Campaign, Machine, action, open_store
-from swarmtest.analysis import role_cells
+from swarmtest.analysis import hit_blocks
 from swarmtest.analysis.trial_columns import read_evidence
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError
@@ -123,12 +123,12 @@ def test_hits_turned_round_are_the_hits_of_each_test(targets):
     ids = [record(store, SPACE, "coin", 150, seed, [half] * targets) for seed in range(2)]
     study = Study(store, ids)
     numbers = list(study.targets)
-    columns = role_cells.hit_columns(study.evidence, numbers)
+    columns = hit_blocks.hit_columns(study.evidence, numbers)
     turned = np.unpackbits(columns.view(np.uint8), axis=1, bitorder="little")[:, :300]
     rows = [set(map(int, _ids(trial))) for id in ids for trial in store.trials(id)]
     expected = np.array([[number in row for row in rows] for number in numbers])
     assert np.array_equal(turned.astype(bool), expected)
-    counts = role_cells.hit_counts(study.evidence, numbers)
+    counts = hit_blocks.hit_counts(study.evidence, numbers)
     assert np.array_equal(counts, expected.sum(axis=1))
 
 

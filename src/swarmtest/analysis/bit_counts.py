@@ -345,17 +345,6 @@ def bits_between(columns: Words, start: int, stop: int) -> Words:
     return np.ascontiguousarray(words)
 
 
-def bits_at(columns: Words, positions: Numbers) -> npt.NDArray[np.uint8]:
-    """Return the bits of columns at some positions: a row for each position.
-
-    >>> bits_at(np.array([[0b10], [0b11]], np.uint64), np.array([0, 1])).tolist()
-    [[0, 1], [1, 1]]
-    """
-    octets = columns.view(np.uint8)
-    shift = (positions & 7).astype(np.uint8)
-    return np.ascontiguousarray((octets[:, positions >> 3] >> shift & np.uint8(1)).T)
-
-
 def rows_of_bits(columns: Words, tests: int) -> Words:
     """Return columns of bits turned round: a row of bits for each test.
 

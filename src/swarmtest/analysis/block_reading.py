@@ -313,8 +313,9 @@ def configuration_keys(block: TrialBlock) -> Words:
 def _folded(rows: Words) -> Words:
     """Return one number for each row of numbers."""
     keys = np.zeros(len(rows), np.uint64)
-    for column, words in enumerate(rows.T):
-        keys = mixed_array(keys + words + np.uint64(column + 1) * _STEP)
+    salts = np.arange(1, rows.shape[1] + 1, dtype=np.uint64) * _STEP
+    for salt, words in zip(salts, rows.T, strict=True):
+        keys = mixed_array(keys + words + salt)
     return keys
 
 

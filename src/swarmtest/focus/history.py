@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from swarmtest.analysis.bit_counts import Bools, Words
-from swarmtest.analysis.role_cells import hit_columns, hit_counts
+from swarmtest.analysis.hit_blocks import hit_columns, hit_counts
 from swarmtest.core.space import Space
 from swarmtest.core.targets import Source, Target
 from swarmtest.coverage.scope import place_of, project_root, shown_path, text_of

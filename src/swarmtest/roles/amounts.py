@@ -323,9 +323,10 @@ def _keys(evidence: Evidence, features: Sequence[int]) -> Words:
     for feature in features:
         masks[feature // 64] |= np.uint64(1) << np.uint64(feature % 64)
     keys = np.zeros(len(words), np.uint64)
+    salts = np.arange(len(masks), dtype=np.uint64) * _ODD
     for word in np.flatnonzero(masks).tolist():
         part = words[:, word] & masks[word]
-        keys += part if len(masks) == 1 else mixed_array(part + np.uint64(word) * _ODD)
+        keys += part if len(masks) == 1 else mixed_array(part + salts[word])
     return keys
 
 

@@ -9,15 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from swarmtest.analysis.bit_counts import add_values, bits_between, count_bits
+from swarmtest.analysis.hit_blocks import HitBlock, blocks_of_tests, hit_blocks
 from swarmtest.analysis.intervals import Floats
 from swarmtest.analysis.propensities import Propensities
 from swarmtest.analysis.role_cells import (
     CountedCells,
     CountedColumns,
-    HitBlock,
-    blocks_of_tests,
     counted_columns,
-    hit_blocks,
 )
 from swarmtest.analysis.trial_columns import Evidence
 from swarmtest.core.targets import Target

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from swarmtest.analysis.bit_counts import Bools
+from swarmtest.analysis.hit_blocks import hit_blocks
 from swarmtest.analysis.intervals import normal_quantile
 from swarmtest.analysis.propensities import Propensities, propensities_of
-from swarmtest.analysis.role_cells import IRRELEVANT, hit_blocks
+from swarmtest.analysis.role_cells import IRRELEVANT
 from swarmtest.analysis.trial_columns import Evidence, changed_between, read_evidence
 from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.core.targets import Target
