@@ -454,6 +454,20 @@ def test_a_test_of_a_grammar_is_explained_by_its_productions():
     )
 
 
+def test_a_fault_that_every_text_of_a_grammar_shows_is_explained_by_the_empty_one():
+    from swarmtest.subjects import GrammarSubject
+
+    subject = GrammarSubject('start: item*\nitem: "a" -> a | "b" -> b', always_fail, length=(1, 5))
+    failed = subject.execute(subject.space.default(), 1)
+    small = subject.reduced(failed.test, lambda test: subject.replay(test).fault is not None)
+    assert failed.fault is not None
+    assert explain_test(subject, small, failed.fault).paragraph.startswith("an empty test shows it")
+
+
+def always_fail(text: str) -> None:
+    raise ValueError("always")
+
+
 class Words(Subject):
     """Fails if open comes before close without a key in between."""
 

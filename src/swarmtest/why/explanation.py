@@ -193,7 +193,7 @@ class Explanation:
     def paragraph(self) -> str:
         """The explanation in a few words."""
         sentences = [
-            "needs " + self._steps_text(),
+            "needs " + self._steps_text() if self.steps else "an empty test shows it",
             *self._values_text(),
             *self._suppressors_text(),
             *self._alike_text(),
@@ -277,6 +277,9 @@ class Explanation:
         return found
 
     def _values_text(self) -> list[str]:
+        if self.is_derivation:  # it may be empty, and have no step to name
+            free = dict.fromkeys(fact.text for fact in self.values if fact.kind == "any")
+            return ["with " + ", ".join(free)] * bool(free)
         texts = [fact.text for fact in self.relations]
         bound = {name for fact in self.relations for name in fact.text.split()}
         for fact in self.values:
@@ -287,9 +290,6 @@ class Explanation:
         shown = texts[:_MAX_LISTED]
         if len(texts) > _MAX_LISTED:
             shown.append(f"{len(texts) - _MAX_LISTED} more values matter")
-        if self.is_derivation:
-            free = dict.fromkeys(fact.text for fact in self.values if fact.kind == "any")
-            return ["with " + ", ".join(free)] * bool(free)
         if shown:
             return ["with " + ", ".join(shown)]
         return ["with any values"] * bool(self.values and self.are_values_known)
