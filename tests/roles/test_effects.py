@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from simulated_campaigns import SIGMAS, space_of, study_of
 
-from swarmtest.roles.roles import FeatureEffect, HittingRate
+from swarmtest.roles.effects import FeatureEffect, HittingRate, hitting_rate
 
 
 def needs_first(weights):
@@ -147,3 +147,35 @@ def test_the_ratio_of_a_suppressor_is_below_one():
 
 def test_never_with_it_and_never_without_it_has_no_ratio():
     assert math.isnan(FeatureEffect("pop", HittingRate(0, 0, 0.1), HittingRate(0, 0, 0.1)).ratio)
+
+
+@pytest.mark.parametrize(
+    "strategies",
+    [("coin",), ("coin:n=6",), ("covering:t=2",), ("layered",), ("sized", "coin:n=6")],
+    ids=" and ".join,
+)
+def test_sums_over_all_tests_give_what_looking_at_each_test_gives(strategies):
+    study = study_of(strategies, [needs_first], 600, 3, space_of(8))
+    target = study.find("event:0")
+    hit, evidence = study.hit(target), study.evidence
+    for i, effect in enumerate(study.effects(target)):
+        inside, chance = evidence.enabled[:, i], study.chances.values[:, i].astype(float)
+        single = evidence.sizes == 1
+        informative = ~np.isnan(chance) & (effect.alone | ~(single & inside))
+        with_it, without_it = informative & inside, informative & ~inside
+        empty = 1 - chance[with_it & single]
+        sides = (
+            (hit[with_it], 1 - chance[with_it], evidence.clusters[with_it]),
+            (
+                np.concatenate([hit[without_it], np.zeros(len(empty), bool)]),
+                np.concatenate([chance[without_it], empty]),
+                np.concatenate([evidence.clusters[without_it], np.full(len(empty), -1)]),
+            ),
+        )
+        for rate, side in zip((effect.with_it, effect.without_it), sides, strict=True):
+            expected = hitting_rate(*side, study.chances.same_seed)
+            assert (rate is None) == (expected is None)
+            if rate and expected:
+                assert (rate.value, rate.low, rate.high) == pytest.approx(
+                    (expected.value, expected.low, expected.high)
+                )

@@ -19,8 +19,9 @@ from swarmtest.core.targets import Target
 from swarmtest.coverage.kinds import KINDS
 from swarmtest.roles.amounts import Amount, amounts
 from swarmtest.roles.counting import RoleCounter
+from swarmtest.roles.effects import EffectWeights, FeatureEffect
 from swarmtest.roles.pairs import Pair, pairs
-from swarmtest.roles.roles import EffectWeights, FeatureEffect, FeatureRole, RoleTable
+from swarmtest.roles.roles import FeatureRole, RoleTable
 from swarmtest.store.interface import Store
 
 

@@ -34,8 +34,9 @@ from swarmtest.core.constraints import Constraint
 from swarmtest.core.errors import UserError
 from swarmtest.core.formatting import plural
 from swarmtest.core.targets import Target
+from swarmtest.roles.effects import hitting_rate
 from swarmtest.roles.pairs import Pair
-from swarmtest.roles.roles import FeatureRole, hitting_rate
+from swarmtest.roles.roles import FeatureRole
 from swarmtest.roles.study import Study
 
 _MOST = 0.5

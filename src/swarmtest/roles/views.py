@@ -21,13 +21,12 @@ from swarmtest.core.errors import UserError
 from swarmtest.core.formatting import counted, format_percent, percent_interval, plural, words_for
 from swarmtest.core.targets import Target
 from swarmtest.roles.amounts import Amount
+from swarmtest.roles.effects import FeatureEffect, HittingRate
 from swarmtest.roles.pairs import ConditionalRole, Pair
 from swarmtest.roles.roles import (
     MARKS,
-    FeatureEffect,
     FeatureRole,
     FeatureShare,
-    HittingRate,
     RoleTable,
 )
 from swarmtest.roles.study import Study

@@ -22,7 +22,8 @@ from swarmtest.core.formatting import (
 from swarmtest.growth.growth import Growth, KindGrowth
 from swarmtest.growth.verdict import interval_text
 from swarmtest.roles.amounts import Amount
-from swarmtest.roles.roles import MARKS, FeatureEffect, HittingRate
+from swarmtest.roles.effects import FeatureEffect, HittingRate
+from swarmtest.roles.roles import MARKS
 from swarmtest.ui.report.figures import IntervalPlot
 
 # Cells and tables.
