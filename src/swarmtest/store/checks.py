@@ -261,7 +261,11 @@ class _CampaignReader:
                 self._note("", "how many trials are lost is not known")
             return
         for first, last, count in ranges:
-            yield from self._trials_of_block(first, last, count)
+            if isinstance(first, int) and isinstance(last, int):
+                yield from self._trials_of_block(first, last, count)
+                continue
+            self._note("a block of trials", f"it reaches from {first!r} to {last!r}")
+            self.lost_trials += count if isinstance(count, int) else 0
 
     def _trials_of_block(self, first: int, last: int, count: int) -> list[TrialRecord]:
         """Return the trials of a block; without their hits if only those cannot be read."""

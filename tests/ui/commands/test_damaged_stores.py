@@ -340,3 +340,16 @@ def test_trials_of_which_nothing_is_left_take_little_time_and_have_no_number(sto
     assert status == 1
     assert "campaign 1: how many trials are lost is not known" in out
     assert "campaign 1 -> 1: 0 trials saved\n" in out
+
+
+@pytest.mark.parametrize("value", [b"\x07", "[]"])
+@pytest.mark.parametrize("column", ["first", "last"])
+def test_a_block_that_reaches_nowhere_is_told(store, column, value):
+    set_column(store, "blocks", column, value)
+    status, out, err = run_command("doctor", str(store))
+    assert status == 1
+    assert "campaign 1, a block of trials: it reaches from" in out
+    for words in (["show", "1"], ["triage", "1"], ["roles", "1", "--json"]):
+        status, _, err = run_command(*words, "--store", str(store))
+        assert status in (0, 2)
+        assert "Traceback" not in err
