@@ -74,6 +74,28 @@ class HitBlock:
         has_rows[self.classes] = True
         return hit[has_rows[hit]]
 
+    def pieces(self, most: int) -> Iterator[HitBlock]:
+        """Yield the block in pieces of at most `most` classes, to save memory."""
+        count = len(self.starts) - 1
+        if count <= most:
+            yield self
+            return
+        rows = np.arange(count) if self.rows is None else self.rows
+        classes = np.arange(count) if self.classes is None else self.classes
+        order = np.argsort(classes, kind="stable")
+        bounds = np.searchsorted(classes[order], np.arange(0, count + most, most))
+        for part, first, end in zip(chunks(count, most), bounds[:-1], bounds[1:], strict=True):
+            chosen = order[first:end]
+            yield HitBlock(
+                self.start,
+                self.stop,
+                self.starts[part.start : part.stop + 1],
+                self.tests,
+                rows[chosen],
+                classes[chosen] - part.start,
+                None if self.others is None else self.others[part],
+            )
+
     def add(self, totals: Numbers, by_class: Numbers) -> None:
         """Add what was counted for each class to the totals of its rows."""
         if self.rows is None:

@@ -25,6 +25,9 @@ GROUP_BYTES = 256 << 20
 """Memory for the hits of groups of tests that share a configuration. If there are more groups,
 more passes over the tests are made."""
 
+PIECE_CELLS = 8_000_000
+"""The most counts of a block that are in memory at a time."""
+
 Blocks = Callable[[slice], Iterable[HitBlock]]
 """Returns the hits of some of the targets, a block of tests at a time."""
 
@@ -111,12 +114,14 @@ class RoleCounter:
         hits = np.zeros(rows, np.int64)
         weights = np.empty(rows)
         groups = int(evidence.clusters.max(initial=-1)) + 1
+        most_classes = max(PIECE_CELLS // len(columns.words), 1)
         step = max(GROUP_BYTES // (4 * groups), 1) if groups else max(rows, 1)
         for start in range(0, rows, step):
             part = slice(start, min(start + step, rows))
             together = np.zeros((part.stop - part.start, groups), np.int32)
             informative = np.zeros(len(together), np.int64)
-            for block in blocks(part):
+            pieces = (piece for block in blocks(part) for piece in block.pieces(most_classes))
+            for block in pieces:
                 block.add(hits[part], block.hits)
                 if len(block.chosen):
                     self._add_counts(block, counts[part])
