@@ -88,8 +88,10 @@ def test_the_same_seed_gives_the_same_tests_as_locally(there, here, plain, rows)
 
 
 def test_the_store_tells_who_worked(there, here, plain):
-    (worker,) = workers_of(there)
-    assert (worker.tests, worker.state) == (TESTS, "done")
+    # A Dask worker that was restarted, as one may be on a busy machine, is another worker.
+    remotely = workers_of(there)
+    assert sum(worker.tests for worker in remotely) == TESTS
+    assert "done" in {worker.state for worker in remotely}
     locally = workers_of(here / "plain.db")
     assert sum(one.tests for one in locally) == TESTS
     assert {one.state for one in locally} == {"done"}
