@@ -25,11 +25,6 @@ from swarmtest.processes import frames, limits, tree
 
 Answer = TypeVar("Answer")
 
-MOST_KILLS = 4
-"""How often a test's process must be killed before that is what the test does.
-
-Among a thousand random kills, three that hit the same test are not rare enough.
-"""
 KILLS = (signal.SIGKILL, signal.SIGTERM)
 """The signals that people, schedulers and kernels send."""
 _TIMER_SIGNALS = (signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF, signal.SIGXCPU)
@@ -210,6 +205,8 @@ class Death:
     """The code that runs tests failed in it: a test changed something that all code needs."""
     killed_parent: bool = False
     """Whether its parent was killed, and it with it."""
+    out_of_memory: bool = False
+    """Whether the kernel killed it for want of memory, by its own record."""
     full: bool = False
     """The code that runs tests found no memory in it: a test keeps too much, or lowered a limit."""
 
@@ -247,6 +244,7 @@ class Death:
         if os.WIFSIGNALED(self.status):
             number = os.WTERMSIG(self.status)
             hint = " (out of memory?)" if number == signal.SIGKILL else ""
+            hint = hint.replace("?", "") if self.out_of_memory else hint
             return Fault("signal", f"{signal.Signals(number).name}{hint}{where}", dump)
         status = os.WEXITSTATUS(self.status)
         return Fault("exit", f"the program ended its process with exit status {status}", dump)

@@ -55,8 +55,14 @@ from swarmtest.core.result import Fault
 from swarmtest.core.sampling import Proposal
 from swarmtest.core.seeds import FEW, seed_of_test
 from swarmtest.processes import frames as wire
-from swarmtest.processes import limits, tree
-from swarmtest.processes.fork import MOST_KILLS, Death
+from swarmtest.processes import tree
+from swarmtest.processes.fork import Death
+from swarmtest.processes.kills import (
+    FEWEST_KILLS,
+    ControlProcess,
+    OutOfMemoryRecord,
+    kills_itself,
+)
 from swarmtest.processes.process_state import Habits
 
 if TYPE_CHECKING:
@@ -65,6 +71,8 @@ if TYPE_CHECKING:
 _LONGEST_DUMP = 20_000
 _IDLE_DEATHS = 3
 """How often a child may die outside a test (a strategy ends the process?) before we give up."""
+_IDLE_KILLS = 40
+"""The same for a child that is killed, perhaps from outside."""
 _GRACE = 0.4
 """Seconds that a stopped child has to finish its test before it is killed."""
 
@@ -94,6 +102,8 @@ class _DeadlyTrial:
     wall_ns: int
     kills: int = 0
     """How often its child was killed, perhaps from outside."""
+    control_kills: int = 0
+    """How often a process that did nothing meanwhile was killed."""
 
 
 class _Failed(Exception):
@@ -118,7 +128,7 @@ class Host:
         self._child: WorkerChild | None = None
         self._waiting: list[Any] = []
         self._stopped = 0.0
-        self._out_of_memory = limits.OutOfMemoryRecord()
+        self._out_of_memory = OutOfMemoryRecord()
         self._runs_again = IDLE
         """The trial that runs again, until its row comes."""
         self._careful = False
@@ -161,12 +171,13 @@ class Host:
         one_by_one: bool = False,
         deaths: Mapping[int, int] | None = None,
         to_follow: int = 0,
+        other_deaths: int = 0,
     ) -> None:
         """Run a batch.
 
         `one_by_one`: pass each result on before the next trial begins. `deaths`: how many hosts
         were killed while they ran a trial. `to_follow`: how many trials will come soon, in other
-        batches.
+        batches. `other_deaths`: how many hosts are known to have been killed from outside.
         """
         left = list(trials)
         if len(trials) + to_follow > FEW:
@@ -181,7 +192,8 @@ class Host:
         proposals = dict(zip(trials, given, strict=False))
         no_death = Death(0, 0, timed_out=False, stopped=False)
         deadly = {
-            trial: _DeadlyTrial(no_death, _KILLED_HOST, 0, kills)
+            # At most half: which hosts could have been killed, and when, is not known.
+            trial: _DeadlyTrial(no_death, _KILLED_HOST, 0, kills, min(other_deaths, kills // 2))
             for trial, kills in (deaths or {}).items()
         }
         self._careful = False
@@ -193,7 +205,7 @@ class Host:
                 if self._report_death(left[0], proposal, first):
                     left.pop(0)
                 else:
-                    deadly[left[0]] = replace(first, kills=1)
+                    deadly[left[0]] = replace(first, kills=1, control_kills=0)
                 continue
             part = left[:1] if one_by_one else _next_part(left, deadly)
             before = len(part)
@@ -201,7 +213,14 @@ class Host:
             still = [pack_proposal(proposals[t]) for t in part] if proposals else None
             child.send(part, still, careful=self._careful)
             self._runs_again = part[0] if first is not None else IDLE
-            finished = self._finishes(child, part)
+            control = ControlProcess() if first is not None and first.kills else None
+            try:
+                finished = self._finishes(child, part)
+            finally:
+                if control is not None:
+                    control.end()
+            if first is not None and control is not None and control.was_killed:
+                deadly[left[0]] = replace(first, control_kills=first.control_kills + 1)
             if len(part) < before:
                 del left[: before - len(part)]
                 idle_deaths = 0
@@ -222,7 +241,7 @@ class Host:
                     victim = part[0]
             if victim not in part:
                 idle_deaths += 1
-                if idle_deaths > _IDLE_DEATHS:
+                if idle_deaths > (_IDLE_KILLS if death.perhaps_from_outside else _IDLE_DEATHS):
                     status = death.fault("", self._setup.timeout).signature
                     self._relay("error", f"workers keep dying between tests: {status}", part)
                 continue
@@ -236,6 +255,7 @@ class Host:
 
     def _ready_child(self, *, new: bool) -> WorkerChild:
         """Return a child that waits for trials; `new`: one that has run none."""
+        self._out_of_memory.happened_again()  # what happened before is not about these trials
         if new:
             self._end_child()
         for index in (STOP, SENDING, PIPE_GONE):
@@ -245,11 +265,17 @@ class Host:
 
     def _deadly_trial(self, death: Death, before: _DeadlyTrial | None) -> _DeadlyTrial:
         """Describe the trial at hand, whose child has died."""
+        killed = death.perhaps_from_outside
+        if killed and self._out_of_memory.happened_again():
+            death, killed = replace(death, out_of_memory=True), False
         fault = death.fault(self._dump(), self._setup.timeout)
         wall_ns = time.monotonic_ns() - self._cell[STARTED]
-        killed = death.perhaps_from_outside and not self._out_of_memory.happened_again()
-        kills = (before.kills if before is not None else 0) + 1 if killed else 0
-        return _DeadlyTrial(death, fault, wall_ns, kills)
+        if not killed:
+            return _DeadlyTrial(death, fault, wall_ns)
+        kills, control_kills = (
+            (before.kills, before.control_kills) if before is not None else (0, 0)
+        )
+        return _DeadlyTrial(death, fault, wall_ns, kills + 1, control_kills)
 
     def _report_kill(self, trial: int) -> None:
         """Say that a trial was killed from outside: its row is that of another run."""
@@ -351,7 +377,7 @@ class Host:
         """
         steps: list[Any] = []
         survived = False
-        for _ in range(MOST_KILLS):
+        for _ in range(FEWEST_KILLS):
             steps, death, survived = self._run_with_journal(trial, proposal)
             if death.stopped or known.perhaps_from_outside or not death.perhaps_from_outside:
                 break  # otherwise it was killed from outside, and there may be more steps
@@ -397,7 +423,7 @@ class Host:
 
 def _runs_again(deadly: _DeadlyTrial) -> bool:
     """Return whether a trial's child may have been killed from outside."""
-    return 0 < deadly.kills < MOST_KILLS
+    return deadly.kills > 0 and not kills_itself(deadly.kills, deadly.control_kills)
 
 
 def _next_part(left: list[int], deadly: dict[int, _DeadlyTrial]) -> list[int]:
