@@ -138,6 +138,60 @@ import resource
 resource.setrlimit(resource.RLIMIT_AS, (1, 1))
 bytearray(10**9)
 """,
+    "low limits": """
+import resource
+for name in ("NOFILE", "FSIZE", "NPROC", "STACK", "DATA"):
+    resource.setrlimit(getattr(resource, "RLIMIT_" + name), (1, 1))
+""",
+    "no CPU time": "import resource; resource.setrlimit(resource.RLIMIT_CPU, (1, 1))\n",
+    "keeps all memory": """
+import resource
+resource.setrlimit(resource.RLIMIT_AS, (1, 1))
+global hoard
+hoard = []
+for size in (1 << 20, 1 << 12, 1 << 9, 1 << 6, 8):
+    try:
+        while True: hoard.append(bytearray(size))
+    except MemoryError: pass
+""",
+    "a directory that is gone": """
+import tempfile
+with tempfile.TemporaryDirectory() as directory: os.chdir(directory)
+""",
+    "no new files": "os.umask(0o777)\n",
+    "blocks and ignores signals": """
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))
+""",
+    "an alarm": "signal.setitimer(signal.ITIMER_REAL, 0.05)\n",
+    "another user": "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n",
+    "another root": "os.chroot('/dev')\n",
+    "no environment": "os.environ.clear()\n",
+    "no modules": "sys.modules.clear()\n",
+    "no path": "sys.path.clear(); sys.meta_path.clear()\n",
+    "no streams": "sys.stdin = sys.stdout = sys.stderr = None\n",
+    "no hooks": """
+import faulthandler, gc, threading
+gc.disable(); gc.freeze(); faulthandler.disable()
+sys.excepthook = sys.unraisablehook = threading.excepthook = None
+""",
+    "the lowest priority": "os.nice(19)\n",
+    "another locale": "import locale; locale.setlocale(locale.LC_ALL, 'C')\n",
+    "prctl": """
+import ctypes
+for option, value in ((1, 0), (36, 0), (4, 0), (15, b"\\x1b]0;x")): ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+""",
+    "seccomp": "import ctypes; ctypes.CDLL(None).prctl(22, 1, 0, 0, 0)\n",
+    "another session": "os.setsid() if os.getpgrp() != os.getpid() else os.setpgid(0, os.getpgid(os.getppid()))\n",
+    "a thread that strikes later": """
+import threading
+threading.Timer(0.05, lambda: os._exit(3)).start()
+""",
+    "an exit handler": "import atexit; atexit.register(os.abort)\n",
+    "patched modules": """
+import json, resource, select, zlib
+resource.getrlimit = resource.setrlimit = json.dumps = zlib.compress = select.select = None
+""",
 }
 """What an action does in some tests of a campaign."""
 

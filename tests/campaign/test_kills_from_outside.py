@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from c_programs import needs_gcc
 
 from swarmtest.store import open_store
 
@@ -133,3 +138,154 @@ def test_hosts_that_are_killed_while_they_load_cost_no_verdict(swarmtest, rows, 
     assert len(list(marks.iterdir())) == 5
     assert [row["verdict"] for row in rows(tmp_path / "x.db")] == [0] * 20
     assert noted_in(tmp_path / "x.db") == [0]
+
+
+KILLED_WITH_OTHERS = """
+import os, signal
+from pathlib import Path
+from swarmtest import Machine, action, integers
+
+def kill_everything():
+    parent = os.getppid()
+    listing = Path(f"/proc/{{parent}}/task/{{parent}}/children").read_text()
+    for other in map(int, listing.split()):
+        if other != os.getpid():
+            os.kill(other, signal.SIGKILL)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+class Steady(Machine):
+    steps = 3
+
+    @action(value=integers(0, 10**9))
+    def work(self, value):
+        if value % 10 == 0:
+            with open("{mark}", "ab") as mark:
+                mark.write(b".")
+                mark.flush()
+                if mark.tell() <= 8:
+                    kill_everything()
+"""
+
+
+def test_a_test_is_run_again_while_others_are_killed_too(swarmtest, rows, tmp_path):
+    """Eight kills in a row: four would do, if a process that does nothing were not killed too."""
+    (tmp_path / "eight.py").write_text(KILLED_WITH_OTHERS.format(mark=tmp_path / "mark"))
+    done = swarmtest(
+        *("run", "eight.py", "-n", 20, "--seed", 3, "-j", 1, "--store", "x.db"), cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stdout
+    assert len((tmp_path / "mark").read_bytes()) > 9
+    assert [row["verdict"] for row in rows(tmp_path / "x.db")] == [0] * 20
+    assert len(noted_in(tmp_path / "x.db")) == 1
+
+
+COMPILER = """
+[features]
+a = "-f"
+
+[generate]
+command = "cp {{features}} {here}/small.c {{test}}"
+seed = "none"
+suffix = ".c"
+
+[[steps]]
+name = "compile"
+run = "gcc -wrapper {here}/killer {{test}} -o {{dir}}/program"
+"""
+KILLER = """#!/bin/sh
+case "$1" in
+*cc1) echo . >> {mark}; test $(wc -l < {mark}) -gt 2 || kill -9 $$ ;;
+esac
+exec "$@"
+"""
+
+
+@needs_gcc
+def test_a_compiler_whose_part_is_killed_runs_again(swarmtest, rows, tmp_path):
+    """The driver is not killed: it exits with status 1, and says that a part of it was."""
+    (tmp_path / "small.c").write_text("int main(void) { return 0; }\n")
+    (tmp_path / "compiler.toml").write_text(COMPILER.format(here=tmp_path))
+    killer = tmp_path / "killer"
+    killer.write_text(KILLER.format(mark=tmp_path / "mark"))
+    killer.chmod(0o755)
+    done = swarmtest(*("run", "compiler.toml", "-n", 3, "-j", 1, "--store", "x.db"), cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "mark").read_text() == ".\n" * 5
+    assert [row["verdict"] for row in rows(tmp_path / "x.db")] == [0] * 3
+    assert noted_in(tmp_path / "x.db") == [0]
+
+
+HUNGRY = """
+from pathlib import Path
+from swarmtest import Machine, action, integers
+
+class Hungry(Machine):
+    steps = 2
+
+    @action(value=integers(0, 3))
+    def work(self, value):
+        pass
+
+    @action(value=integers(0, 2))
+    def eat(self, value):
+        if value == 0:
+            with open({mark!r}, "a") as mark:
+                mark.write(".")
+            for _ in range(200):
+                food.append(b"x" * 10_000_000)
+
+food = []
+"""
+
+
+@pytest.fixture
+def small_group():
+    """Make a control group whose processes have 250 MB, and nothing to swap to."""
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        _, controllers, group = line.split(":", 2)
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        here = Path("/sys/fs/cgroup", *(["memory"] if controllers else []), group.lstrip("/"))
+        limit = "memory.limit_in_bytes" if controllers else "memory.max"
+        swap = "memory.memsw.limit_in_bytes" if controllers else "memory.swap.max"
+        small = here / f"swarmtest-{os.getpid()}"
+        try:
+            small.mkdir()
+        except OSError:
+            continue
+        try:
+            (small / limit).write_text("250000000")
+            if (small / swap).exists():
+                (small / swap).write_text("250000000" if controllers else "0")
+            yield small
+            return
+        except OSError:
+            continue
+        finally:
+            while (small / "cgroup.procs").read_text():
+                time.sleep(0.01)
+            small.rmdir()
+    pytest.skip("cannot make a control group with a memory limit: needs root and a writable cgroup")
+
+
+def test_what_the_kernel_kills_for_want_of_memory_is_a_fault_at_once(small_group, rows, tmp_path):
+    mark = tmp_path / "mark"
+    (tmp_path / "hungry.py").write_text(HUNGRY.format(mark=str(mark)))
+    run = "swarmtest run hungry.py -n 12 -j 1 --seed 1 --memory 4GB --store x.db --no-reduce"
+    enter = f"echo $$ > {small_group}/cgroup.procs"
+    done = subprocess.run(
+        ["sh", "-c", f"{enter}; exec {sys.executable} -m {run}"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1, done.stderr
+    with open_store(str(tmp_path / "x.db")) as opened:
+        (fault,) = opened.faults(1)
+    assert fault.signature == "SIGKILL (out of memory)"
+    failed = [row["trial"] for row in rows(tmp_path / "x.db") if row["verdict"]]
+    assert 1 <= len(failed) < 12
+    assert fault.count == len(failed)
+    # Once as the others, and once more for the steps: a kill from outside takes five runs to tell.
+    assert len(mark.read_text()) == 2 * len(failed)
+    assert not noted_in(tmp_path / "x.db")

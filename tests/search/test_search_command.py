@@ -98,6 +98,13 @@ def test_a_recorded_exploration_is_searched_again_as_a_campaign(place, swarmtest
     assert found["best_score"] == [480.0]
 
 
+def test_a_replay_of_a_part_does_not_say_that_all_is_explored(place, swarmtest, tmp_path):
+    store = ("--store", tmp_path / "part.db")
+    swarmtest("search", "run", "space.toml", "--points", 6, *store, cwd=place)
+    done = swarmtest("search", "replay", "1", "--engine", "random", *store, cwd=place)
+    assert "all 6 points that were recorded are explored, of 24" in done.stdout
+
+
 def test_pictures_are_drawn_in_the_terminal_and_as_svg(place, swarmtest):
     shown = swarmtest("search", "plot", "1", "--measure", "height", cwd=place).stdout
     assert "ordered by noise, then threads, then halt" in shown

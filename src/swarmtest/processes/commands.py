@@ -13,15 +13,15 @@ import resource
 import select
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from swarmtest.core.errors import UserError
-from swarmtest.processes import limits, tree
-from swarmtest.processes.fork import KILLS, MOST_KILLS
+from swarmtest.core.messages.crashes import tells_of_kill
+from swarmtest.processes import tree
+from swarmtest.processes.fork import KILLS
 
-Result = TypeVar("Result")
 OUTPUT_LIMIT = 1 << 20
 _CHUNK = 1 << 16
 _CHUNKS_IN_A_ROW = 16
@@ -50,38 +50,20 @@ class ProcessEnd:
 
     @property
     def perhaps_from_outside(self) -> bool:
-        """Whether it, or the last command of a shell, was killed by a signal that others send.
+        """Whether it, or a process that it started, was killed by a signal that others send.
+
+        A shell exits with 128 and the signal of its last command. Others say what was killed.
 
         >>> ProcessEnd(status=(128 + 9) << 8, timed_out=False).perhaps_from_outside
         True
+        >>> said = b"gcc: fatal error: Killed signal terminated program cc1"
+        >>> ProcessEnd(status=1 << 8, timed_out=False, stderr=said).perhaps_from_outside
+        True
         """
+        if self.timed_out or not self.status:
+            return False
         number = self.signal or os.waitstatus_to_exitcode(self.status) - 128
-        return not self.timed_out and number in KILLS
-
-
-def run_until_not_killed(
-    run: Callable[[], Result], was_killed: Callable[[Result], bool]
-) -> tuple[Result, bool]:
-    """Run something again while a process of it is killed.
-
-    Return its result, and whether that is of another run than the first. What is killed each time,
-    or for want of memory, kills itself.
-
-    >>> results = iter(["killed", "fine"])
-    >>> run_until_not_killed(lambda: next(results), lambda result: result == "killed")
-    ('fine', True)
-    >>> run_until_not_killed(lambda: "killed", lambda result: result == "killed")
-    ('killed', False)
-    """
-    kills = 0
-    while True:
-        out_of_memory = limits.OutOfMemoryRecord()
-        result = run()
-        if not was_killed(result):
-            return result, kills > 0
-        kills += 1
-        if kills == MOST_KILLS or out_of_memory.happened_again():
-            return result, False
+        return number in KILLS or (not self.signal and tells_of_kill(self.stderr))
 
 
 class Output:

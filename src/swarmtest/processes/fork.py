@@ -25,13 +25,9 @@ from swarmtest.processes import frames, limits, tree
 
 Answer = TypeVar("Answer")
 
-MOST_KILLS = 4
-"""How often a test's process must be killed before that is what the test does.
-
-Among a thousand random kills, three that hit the same test are not rare enough.
-"""
 KILLS = (signal.SIGKILL, signal.SIGTERM)
 """The signals that people, schedulers and kernels send."""
+_TIMER_SIGNALS = (signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF, signal.SIGXCPU)
 _LOOK = 0.05
 """Seconds between looks whether a silent process has ended."""
 _DYING = 1.0
@@ -209,11 +205,20 @@ class Death:
     """The code that runs tests failed in it: a test changed something that all code needs."""
     killed_parent: bool = False
     """Whether its parent was killed, and it with it."""
+    out_of_memory: bool = False
+    """Whether the kernel killed it for want of memory, by its own record."""
+    full: bool = False
+    """The code that runs tests found no memory in it: a test keeps too much, or lowered a limit."""
+
+    @property
+    def by_timer(self) -> bool:
+        """Whether a timer or a limit of CPU time ended it, which an earlier test may have set."""
+        return os.WIFSIGNALED(self.status) and os.WTERMSIG(self.status) in _TIMER_SIGNALS
 
     @property
     def perhaps_from_outside(self) -> bool:
         """Whether it was killed by one of `KILLS`; if a test did that, it does so again."""
-        ours = self.stopped or self.timed_out or self.pipe_gone or self.broken
+        ours = self.stopped or self.timed_out or self.pipe_gone or self.broken or self.full
         return not ours and os.WIFSIGNALED(self.status) and os.WTERMSIG(self.status) in KILLS
 
     def fault(self, dump: str, timeout: float) -> Fault:
@@ -224,6 +229,9 @@ class Death:
         if self.broken:
             text = "the program changed its process so that nothing can run in it any more"
             return Fault("exit", text, dump)
+        if self.full:
+            text = "the program left no memory for anything else in its process"
+            return Fault("memory", text, dump)
         if self.killed_parent:
             return Fault("signal", _KILLED_PARENT, dump)
         if self.timed_out:
@@ -236,6 +244,7 @@ class Death:
         if os.WIFSIGNALED(self.status):
             number = os.WTERMSIG(self.status)
             hint = " (out of memory?)" if number == signal.SIGKILL else ""
+            hint = hint.replace("?", "") if self.out_of_memory else hint
             return Fault("signal", f"{signal.Signals(number).name}{hint}{where}", dump)
         status = os.WEXITSTATUS(self.status)
         return Fault("exit", f"the program ended its process with exit status {status}", dump)

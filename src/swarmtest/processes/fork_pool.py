@@ -7,9 +7,9 @@ question starts an `IsolatedRun`, or several at once, or calls `run_isolated`.
 
 Invariants:
 
-- What tests leave behind stays small: a process in which a test left children or threads answers no
-  more questions, and none answers more than its `most`. A fork comes from a process that has run no
-  test, so a new one starts clean.
+- What tests leave behind stays small: a process in which a test left children or threads, or took
+  away something that others need, answers no more questions, and none answers more than its
+  `most`. A fork comes from a process that has run no test, so a new one starts clean.
 - A process is killed, with everything that it started, when it is over or its answer is not wanted.
 - A process that ends before it has answered has failed in that question, unless it was killed,
   perhaps from outside: then another is asked, and only what repeats is a failure.
@@ -17,7 +17,6 @@ Invariants:
 
 from __future__ import annotations
 
-import functools
 import os
 import pickle
 import select
@@ -25,22 +24,20 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Fault, Result, Verdict
 from swarmtest.processes import frames, limits
-from swarmtest.processes.fork import MOST_KILLS, Death, ShieldedFork
+from swarmtest.processes.fork import Death, ShieldedFork
+from swarmtest.processes.kills import ControlProcess, OutOfMemoryRecord, kills_itself
+from swarmtest.processes.process_state import ProcessState
 
 Answer = TypeVar("Answer")
 
 _LOOK_SECONDS = 0.02
 """A process that the program forked may hold the pipe open after the end, so look often."""
-
-
-@functools.cache
-def _out_of_memory() -> limits.OutOfMemoryRecord:
-    return limits.OutOfMemoryRecord()
 
 
 class AnsweringFork(Generic[Answer]):
@@ -124,7 +121,9 @@ class PendingAnswer(Generic[Answer]):
     ) -> None:
         self._question = question
         self._another = another
-        self._kills = 0
+        self._kills = self._control_kills = 0
+        self._control: ControlProcess | None = None
+        self._out_of_memory = OutOfMemoryRecord()
         self._process = process
         self.alone = process.is_new
         """Whether the process has run nothing before."""
@@ -170,6 +169,7 @@ class PendingAnswer(Generic[Answer]):
             self._answered(*answers[0])
         elif self._process.answers.broken:  # the program wrote to our pipe
             self.over = True
+            self._end_control()
             *_, words = self._process.reap(killed=True)
             self._outcome = Death(0, 0, False, stopped=False).fault(words, self._seconds)
         elif self._process.answers.ended:
@@ -177,6 +177,7 @@ class PendingAnswer(Generic[Answer]):
 
     def _answered(self, answer: Answer | UserError, fit: bool) -> None:
         self.over = True
+        self._end_control()
         self._outcome = answer
         if fit and self._done_with is not None:
             self._done_with(self._process)
@@ -185,7 +186,13 @@ class PendingAnswer(Generic[Answer]):
 
     def _may_ask_again(self) -> bool:
         self._kills += 1
-        return self._kills < MOST_KILLS and not _out_of_memory().happened_again()
+        return not kills_itself(self._kills, self._control_kills)
+
+    def _end_control(self) -> None:
+        if self._control is not None:
+            self._control.end()
+            self._control_kills += self._control.was_killed
+            self._control = None
 
     def _ends_in_time(self) -> bool:
         """Wait for a process that has closed its pipe: it is about to end, or goes on silently."""
@@ -200,10 +207,14 @@ class PendingAnswer(Generic[Answer]):
         self.over = True
         timed_out = timed_out or not self._ends_in_time()
         status, cpu_ns, words = self._process.reap(killed=timed_out)
+        self._end_control()
         killed_parent = self._process.killed_parent
         death = Death(status, cpu_ns, timed_out, stopped=False, killed_parent=killed_parent)
-        if self._another is not None and death.perhaps_from_outside and self._may_ask_again():
+        if death.perhaps_from_outside and self._out_of_memory.happened_again():
+            death = replace(death, out_of_memory=True)
+        elif self._another is not None and death.perhaps_from_outside and self._may_ask_again():
             self.over = False
+            self._control = ControlProcess()
             self._process = self._another()
             self.alone = True
             self._deadline = time.monotonic() + self._seconds
@@ -317,6 +328,7 @@ def _serve(
     wait_for_parent: Callable[[], None],
 ) -> None:
     arriving = frames.Frames(questions, pickle.loads)
+    state = ProcessState()
     for left in reversed(range(most)):
         question = arriving.next()
         if arriving.ended:  # nobody will ask any more
@@ -326,7 +338,7 @@ def _serve(
             reply = answer(question)
         except UserError as error:
             reply = error
-        fit = left > 0 and _left_nothing()
+        fit = left > 0 and _left_nothing() and not state.changes().taken
         wait_for_parent()
         frames.send_pickled(replies, (reply, fit))
         if not fit:

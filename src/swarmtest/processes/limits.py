@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
-import functools
 import gc
 import os
 import resource
@@ -12,7 +11,6 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from swarmtest.core.errors import UserError
 from swarmtest.core.private_files import hide_private_files
@@ -77,45 +75,6 @@ def limit_memory(memory: int) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     soft = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
     resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
-
-
-class OutOfMemoryRecord:
-    """What the kernel has recorded about processes that it killed for want of memory (Linux).
-
-    >>> OutOfMemoryRecord().happened_again()
-    False
-    """
-
-    def __init__(self) -> None:
-        self._files = _memory_events()
-        self._kills = self._read()
-
-    def happened_again(self) -> bool:
-        """Return whether it has killed a process of our control group since the last call."""
-        before, self._kills = self._kills, self._read()
-        return self._kills != before
-
-    def _read(self) -> list[str]:
-        lines: list[str] = []
-        for file in self._files:
-            with contextlib.suppress(OSError):
-                lines += Path(file).read_text().splitlines()
-        return [line for line in lines if line.startswith("oom_kill ")]
-
-
-@functools.cache
-def _memory_events() -> list[str]:
-    """Return the files that count kills for want of memory, of our group or else of the machine."""
-    files: list[str] = []
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/self/cgroup").read_text().splitlines():
-            _, controllers, group = line.split(":", 2)
-            if not controllers:
-                files.append(f"/sys/fs/cgroup{group.rstrip('/')}/memory.events")
-            elif "memory" in controllers.split(","):
-                files.append(f"/sys/fs/cgroup/memory{group.rstrip('/')}/memory.oom_control")
-    found = [file for file in files if os.access(file, os.R_OK)]
-    return found or ["/proc/vmstat"]
 
 
 def dump_stack_on_death(file: int) -> None:

@@ -125,13 +125,15 @@ def replay_space(exploration: Exploration) -> SearchSpace:
     forbid: list[Callable[[Configuration], bool]] = []
     if not exploration.complete:
         forbid = [lambda point: point not in explored]
-    return SearchSpace(
+    space = SearchSpace(
         exploration.space.dimensions,
         {str(value): executor for value in tests[0].values},
         forbid,
         exploration.space.constraints,
         name=f"{exploration.name} (replayed)",
     )
+    space.recorded_points = None if exploration.complete else len(explored)
+    return space
 
 
 @dataclass(frozen=True)

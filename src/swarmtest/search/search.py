@@ -220,13 +220,20 @@ class Search:
                 else self._loop_in_process(recording)
             )
         except SpaceExhausted as end:
-            reason = str(end)
+            reason = self._end_of_replay() or str(end)
             if not self.progress.visits:
                 raise UserError(f"nothing was run: {reason}; no point is allowed") from None
         except KeyboardInterrupt:
             reason = "interrupted"
         self._show(self.progress, [])
         return reason
+
+    def _end_of_replay(self) -> str:
+        """Return that a replay has no more results, if so, and how many points have none."""
+        recorded, size = self.space.recorded_points, self.space.size
+        if recorded is None or self.progress.points < recorded:
+            return ""
+        return f"all {recorded:,} points that were recorded are explored, of {size:,}"
 
     def _with_share(self, reason: str) -> str:
         """Return the reason of an end, for a budget of points with how many were explored."""

@@ -65,6 +65,8 @@ class SearchSpace(Space):
         names = [dimension.name for dimension in self.dimensions]
         self.forbidden: tuple[Predicate, ...] = tuple(predicate_of(rule, names) for rule in forbid)
         self.executors: dict[Scalar, Executor] = _executors(self.test, tests or {})
+        self.recorded_points: int | None = None
+        """In the space of a replay: how many points have results. None: all that are allowed."""
         self.name = name or ", ".join(test.name for test in self.executors.values())
         self._check()
 

@@ -326,7 +326,16 @@ def main() -> None:
         what = f" ({error.filename})" if error.filename else ""
         click.echo(f"swarmtest: {error.strerror}{what}: {_EXHAUSTED[error.errno]}", err=True)
         status = 2
+    if status == 2:
+        _remove_empty_stores()
     sys.exit(status or 0)
+
+
+def _remove_empty_stores() -> None:
+    """Delete a store that the command has created before it found a mistake in its input."""
+    stores = sys.modules.get("swarmtest.store.sqlite.file")
+    if stores is not None:
+        stores.remove_empty_stores()
 
 
 _EXHAUSTED = {

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from swarmtest.store import open_store
+
 QUIET = """
 from swarmtest import Machine, action
 
@@ -87,3 +89,17 @@ def test_check_tries_the_guards_of_a_machine(tmp_path, swarmtest, refused) -> No
         swarmtest("check", "typo.py", cwd=tmp_path), "the guard (when=) of 'go' raised", "typo.py:5"
     )
     assert swarmtest("check", "idle.py", "--quick", cwd=tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize("words", [("run", "nothing.py"), ("run", "quiet.py", "-s", "nope")])
+def test_a_command_that_is_refused_leaves_no_store(words, tmp_path, swarmtest) -> None:
+    (tmp_path / "quiet.py").write_text(QUIET)
+    assert swarmtest(*words, cwd=tmp_path).returncode == 2
+    assert [path.name for path in tmp_path.iterdir() if path.name != "__pycache__"] == ["quiet.py"]
+
+
+def test_a_store_that_another_command_has_open_is_not_removed(tmp_path, swarmtest) -> None:
+    with open_store(tmp_path / "x.db") as store:
+        assert swarmtest("run", "nothing.py", "--store", "x.db", cwd=tmp_path).returncode == 2
+        assert store.campaigns() == []
+    assert (tmp_path / "x.db").exists()

@@ -224,11 +224,27 @@ def test_delete_forgets_a_campaign(place, swarmtest, tmp_path):
     assert "no campaign" in swarmtest("list", "--store", tmp_path / "d.db", cwd=place).stdout
 
 
-def test_delete_asks_first(place, swarmtest):
+def test_delete_asks_first(place, swarmtest, refused):
     done = swarmtest("delete", 1, cwd=place)  # its standard input is empty
-    assert done.returncode == 130
-    assert "Traceback" not in done.stderr
-    assert swarmtest("show", 1, cwd=place).returncode == 0
+    assert done.returncode == 2
+    assert "nobody answers, so nothing is deleted: pass --yes to delete" in done.stderr
+    assert "finished" in swarmtest("list", cwd=place).stdout
+
+
+@pytest.mark.parametrize(("answer", "told"), [("n", "kept"), ("y", "deleted")])
+def test_delete_does_what_it_is_answered(answer, told, place, swarmtest, tmp_path):
+    swarmtest("copy", ".swarmtest/swarmtest.db", tmp_path / "d.db", cwd=place)
+    done = subprocess.run(
+        [sys.executable, "-m", "swarmtest", "delete", "1", "--store", str(tmp_path / "d.db")],
+        input=answer,
+        capture_output=True,
+        text=True,
+        cwd=place,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"campaign 1 is {told}" in done.stdout
+    shown = swarmtest("show", 1, "--store", tmp_path / "d.db", cwd=place)
+    assert (shown.returncode == 0) == (told == "kept")
 
 
 def test_strategies_lists_all_with_their_parameters(swarmtest, tmp_path):

@@ -177,10 +177,14 @@ class Executor(ABC):
             )
             start = time.monotonic()
             with Supervision():
-                self._runner.run(trials, asked, self._cell, self._finished.append)
+                self._runner.run(trials, asked, self._cell, self._keep)
             self.rate = len(trials) / max(time.monotonic() - start, 1e-6)
         finished, self._finished = self._finished, []
         return [batch.message() for batch in finished if batch.rows or batch.news != NO_NEWS]
+
+    def _keep(self, batch: RowBatch) -> None:
+        assert self._runner is not None
+        self._finished.append(self._runner.complete(batch))
 
 
 class InlineExecutor(Executor):

@@ -20,7 +20,6 @@ Invariants:
 
 from __future__ import annotations
 
-import builtins
 import contextlib
 import itertools
 import json
@@ -31,9 +30,9 @@ import signal
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from swarmtest.campaign.executors.worker import (
     IDLE,
@@ -50,13 +49,21 @@ from swarmtest.campaign.executors.worker import (
     pack_proposal,
     unpack_proposals,
 )
+from swarmtest.campaign.executors.worker_child import WorkerChild
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Fault
 from swarmtest.core.sampling import Proposal
 from swarmtest.core.seeds import FEW, seed_of_test
 from swarmtest.processes import frames as wire
-from swarmtest.processes import limits, tree
-from swarmtest.processes.fork import MOST_KILLS, Death, Fork
+from swarmtest.processes import tree
+from swarmtest.processes.fork import Death
+from swarmtest.processes.kills import (
+    FEWEST_KILLS,
+    ControlProcess,
+    OutOfMemoryRecord,
+    kills_itself,
+)
+from swarmtest.processes.process_state import Habits
 
 if TYPE_CHECKING:
     from swarmtest.coverage.watch import Coverage
@@ -64,8 +71,8 @@ if TYPE_CHECKING:
 _LONGEST_DUMP = 20_000
 _IDLE_DEATHS = 3
 """How often a child may die outside a test (a strategy ends the process?) before we give up."""
-_BROKEN = 2
-"""In the place of `PIPE_GONE`: our own code failed, after what the test at hand has changed."""
+_IDLE_KILLS = 40
+"""The same for a child that is killed, perhaps from outside."""
 _GRACE = 0.4
 """Seconds that a stopped child has to finish its test before it is killed."""
 
@@ -95,6 +102,8 @@ class _DeadlyTrial:
     wall_ns: int
     kills: int = 0
     """How often its child was killed, perhaps from outside."""
+    control_kills: int = 0
+    """How often a process that did nothing meanwhile was killed."""
 
 
 class _Failed(Exception):
@@ -119,9 +128,12 @@ class Host:
         self._child: WorkerChild | None = None
         self._waiting: list[Any] = []
         self._stopped = 0.0
-        self._out_of_memory = limits.OutOfMemoryRecord()
+        self._out_of_memory = OutOfMemoryRecord()
         self._runs_again = IDLE
         """The trial that runs again, until its row comes."""
+        self._careful = False
+        """Whether the child passes on each result, and what the test has changed."""
+        self._habits = Habits()
 
     def serve(self) -> None:
         """Run batches until the campaign closes the connection."""
@@ -159,12 +171,13 @@ class Host:
         one_by_one: bool = False,
         deaths: Mapping[int, int] | None = None,
         to_follow: int = 0,
+        other_deaths: int = 0,
     ) -> None:
         """Run a batch.
 
         `one_by_one`: pass each result on before the next trial begins. `deaths`: how many hosts
         were killed while they ran a trial. `to_follow`: how many trials will come soon, in other
-        batches.
+        batches. `other_deaths`: how many hosts are known to have been killed from outside.
         """
         left = list(trials)
         if len(trials) + to_follow > FEW:
@@ -179,10 +192,11 @@ class Host:
         proposals = dict(zip(trials, given, strict=False))
         no_death = Death(0, 0, timed_out=False, stopped=False)
         deadly = {
-            trial: _DeadlyTrial(no_death, _KILLED_HOST, 0, kills)
+            # At most half: which hosts could have been killed, and when, is not known.
+            trial: _DeadlyTrial(no_death, _KILLED_HOST, 0, kills, min(other_deaths, kills // 2))
             for trial, kills in (deaths or {}).items()
         }
-        careful = False
+        self._careful = False
         idle_deaths = 0
         while left and not self._stopped:
             first = deadly.get(left[0])
@@ -191,34 +205,43 @@ class Host:
                 if self._report_death(left[0], proposal, first):
                     left.pop(0)
                 else:
-                    deadly[left[0]] = replace(first, kills=1)
+                    deadly[left[0]] = replace(first, kills=1, control_kills=0)
                 continue
             part = left[:1] if one_by_one else _next_part(left, deadly)
             before = len(part)
             child = self._ready_child(new=first is not None)
             still = [pack_proposal(proposals[t]) for t in part] if proposals else None
-            child.send(part, still, careful=careful)
+            child.send(part, still, careful=self._careful)
             self._runs_again = part[0] if first is not None else IDLE
-            finished = self._finishes(child, part)
+            control = ControlProcess() if first is not None and first.kills else None
+            try:
+                finished = self._finishes(child, part)
+            finally:
+                if control is not None:
+                    control.end()
+            if first is not None and control is not None and control.was_killed:
+                deadly[left[0]] = replace(first, control_kills=first.control_kills + 1)
             if len(part) < before:
                 del left[: before - len(part)]
                 idle_deaths = 0
+                child.has_run = True
             if finished:
                 continue
             death = self._reap(child)
             victim = self._cell[TRIAL]
             if death.stopped or (death.timed_out and victim != child.overdue):
                 continue  # told to stop; or the slow test ended after all, in its last moment
-            if self._results_are_lost(death, part):
-                # Some test since the last result did that; sent one by one, we see which.
-                if not careful:
-                    careful = True
+            if self._results_are_lost(death, part) or death.by_timer:
+                # Some test in this child did that; sent one by one, we see which.
+                if not self._careful or child.has_run:
+                    self._careful = True
                     continue
-                death = replace(death, pipe_gone=not death.broken)
-                victim = part[0]
+                if not death.by_timer:
+                    death = replace(death, pipe_gone=not (death.broken or death.full))
+                    victim = part[0]
             if victim not in part:
                 idle_deaths += 1
-                if idle_deaths > _IDLE_DEATHS:
+                if idle_deaths > (_IDLE_KILLS if death.perhaps_from_outside else _IDLE_DEATHS):
                     status = death.fault("", self._setup.timeout).signature
                     self._relay("error", f"workers keep dying between tests: {status}", part)
                 continue
@@ -226,12 +249,13 @@ class Host:
 
     def _results_are_lost(self, death: Death, part: list[int]) -> bool:
         """Return whether a child could not send what it had: a test had closed its pipe, or so."""
-        if death.pipe_gone or death.broken or self._cell[SENDING]:
+        if death.pipe_gone or death.broken or death.full or self._cell[SENDING]:
             return not death.perhaps_from_outside
         return self._cell[LAST] in part and os.WIFEXITED(death.status)
 
     def _ready_child(self, *, new: bool) -> WorkerChild:
         """Return a child that waits for trials; `new`: one that has run none."""
+        self._out_of_memory.happened_again()  # what happened before is not about these trials
         if new:
             self._end_child()
         for index in (STOP, SENDING, PIPE_GONE):
@@ -241,11 +265,17 @@ class Host:
 
     def _deadly_trial(self, death: Death, before: _DeadlyTrial | None) -> _DeadlyTrial:
         """Describe the trial at hand, whose child has died."""
+        killed = death.perhaps_from_outside
+        if killed and self._out_of_memory.happened_again():
+            death, killed = replace(death, out_of_memory=True), False
         fault = death.fault(self._dump(), self._setup.timeout)
         wall_ns = time.monotonic_ns() - self._cell[STARTED]
-        killed = death.perhaps_from_outside and not self._out_of_memory.happened_again()
-        kills = (before.kills if before is not None else 0) + 1 if killed else 0
-        return _DeadlyTrial(death, fault, wall_ns, kills)
+        if not killed:
+            return _DeadlyTrial(death, fault, wall_ns)
+        kills, control_kills = (
+            (before.kills, before.control_kills) if before is not None else (0, 0)
+        )
+        return _DeadlyTrial(death, fault, wall_ns, kills + 1, control_kills)
 
     def _report_kill(self, trial: int) -> None:
         """Say that a trial was killed from outside: its row is that of another run."""
@@ -297,6 +327,11 @@ class Host:
                 best = self._worker.best
                 best[fault] = min(best.get(fault, tuple(rank)), tuple(rank))
             del left[:count]  # trials run in order
+            if self._careful and count:
+                self._habits.count_test()
+        if kind == "changes":
+            self._habits.count_changes(body)
+            return
         self._send(kind, body)
         if kind == "error":
             raise _Failed
@@ -342,7 +377,7 @@ class Host:
         """
         steps: list[Any] = []
         survived = False
-        for _ in range(MOST_KILLS):
+        for _ in range(FEWEST_KILLS):
             steps, death, survived = self._run_with_journal(trial, proposal)
             if death.stopped or known.perhaps_from_outside or not death.perhaps_from_outside:
                 break  # otherwise it was killed from outside, and there may be more steps
@@ -375,7 +410,9 @@ class Host:
     def _new_child(self) -> WorkerChild:
         self._dump()
         memory = self._setup.memory
-        self._child = WorkerChild(self._worker, self._cell, self._stderr, memory, self._up)
+        self._child = WorkerChild(
+            self._worker, self._cell, self._stderr, memory, self._up, self._habits
+        )
         return self._child
 
     def _end_child(self) -> None:
@@ -386,7 +423,7 @@ class Host:
 
 def _runs_again(deadly: _DeadlyTrial) -> bool:
     """Return whether a trial's child may have been killed from outside."""
-    return 0 < deadly.kills < MOST_KILLS
+    return deadly.kills > 0 and not kills_itself(deadly.kills, deadly.control_kills)
 
 
 def _next_part(left: list[int], deadly: dict[int, _DeadlyTrial]) -> list[int]:
@@ -394,198 +431,6 @@ def _next_part(left: list[int], deadly: dict[int, _DeadlyTrial]) -> list[int]:
     if left[0] in deadly:
         return left[:1]
     return list(itertools.takewhile(lambda trial: trial not in deadly, left))
-
-
-# The child: the process that runs the tests, forked from the host and free to die.
-
-
-class WorkerChild:
-    """A forked process that runs trials, and the host's end of its two pipes."""
-
-    def __init__(
-        self, worker: TrialRunner, cell: memoryview, stderr: IO[bytes], memory: int, private: int
-    ) -> None:
-        """Fork; the child closes `private`, the host's connection to the campaign."""
-        down_read, self._down = os.pipe()
-        up_read, up_write = os.pipe()
-        self._cell = cell
-        self._timed_out = self._stopped_by_host = False
-        self.overdue = IDLE
-        """The trial whose time was up when the child was asked for its stack."""
-        self._death: Death | None = None
-
-        def live() -> None:
-            for fd in (self._down, up_read, private):
-                os.close(fd)
-            limits.prepare(memory, errors=stderr.fileno())
-            limits.refuse_debugger()
-            limits.dump_stack_on_death(stderr.fileno())
-            _live(worker, cell, down_read, up_write)
-
-        self._fork = Fork(live)
-        os.close(down_read)
-        os.close(up_write)
-        self.frames = wire.Frames(up_read)
-        self.silent = False
-        """Whether nothing more can come: it is dead, or has closed its pipe."""
-        # A process that the program forked may hold the pipe open after the child's death, so its
-        # end alone does not tell. Linux can be asked to wake us up; elsewhere we look regularly.
-        self.death_notice = [os.pidfd_open(self._fork.pid)] if hasattr(os, "pidfd_open") else []
-
-    def hear(self, ready: bool) -> list[Any]:
-        """Return the messages that have arrived; `ready`: there is something to read."""
-        # In this order: what a child said before its death is in the pipe when it is dead.
-        dead = self.death() is not None
-        frames = self.frames.receive() if ready else []
-        while dead and not self.frames.ended and select.select([self.frames.fd], [], [], 0)[0]:
-            frames += self.frames.receive()
-        if self.frames.broken:
-            self._cell[PIPE_GONE] = 1
-            self.kill()
-        self.silent = dead or self.frames.ended
-        return frames
-
-    def send(
-        self,
-        trials: list[int],
-        proposals: list[Any] | None,
-        *,
-        careful: bool = False,
-        journal: bool = False,
-    ) -> None:
-        """Send trials; a child that died meanwhile is noticed when its pipe ends.
-
-        `careful`: it sends each result before the next test. `journal`: it sends each step instead.
-        """
-        with contextlib.suppress(BrokenPipeError):
-            wire.send(self._down, (list(trials), proposals, careful, journal))
-
-    def kill(self, stopped: bool = False) -> None:
-        """Kill it."""
-        if self._death is None:
-            self._stopped_by_host = self._stopped_by_host or stopped
-            self._fork.kill()
-
-    def kill_with_stack(self) -> None:
-        """Kill a child that hangs, after it has written its stack (which works even in C code)."""
-        if not self._timed_out and self._death is None:
-            self._timed_out = True
-            self.overdue = self._cell[TRIAL]
-            limits.end_with_stack(self._fork.pid, lambda: self.death() is not None)
-        self.kill()
-
-    def death(self) -> Death | None:
-        """Return how it ended; None if it has not."""
-        if self._death is None and self._fork.has_ended:
-            # What the program had started and left behind ends with it.
-            status, cpu_seconds = self._fork.reap(kill=False)
-            gone, broken = self._cell[PIPE_GONE] == 1, self._cell[PIPE_GONE] == _BROKEN
-            cpu_ns = int(cpu_seconds * 1e9)
-            self._death = Death(
-                status, cpu_ns, self._timed_out, self._stopped_by_host, gone, broken
-            )
-        return self._death
-
-    def close(self) -> None:
-        """Close the pipes."""
-        for fd in (self._down, self.frames.fd, *self.death_notice):
-            os.close(fd)
-
-
-def _live(worker: TrialRunner, cell: memoryview, down: int, up: int) -> None:
-    """Run the batches that the host sends, until it closes the pipe."""
-    try:
-        worker.job.subject.interruptible = False
-        builtin = _builtins()
-        frames = wire.Frames(down)
-        while not frames.ended:
-            for trials, proposals, careful, journal in frames.receive():
-                _serve(worker, cell, up, trials, proposals, careful, journal, builtin)
-    except _Tainted:
-        pass
-    except _PipeGone:
-        cell[PIPE_GONE] = 1
-    except UserError as error:
-        wire.send(up, ("error", str(error)))
-    except MemoryError:
-        wire.send(up, ("error", "a worker has no memory left between tests: raise --memory"))
-    except BaseException:
-        if cell[TRIAL] != IDLE:
-            cell[PIPE_GONE] = _BROKEN
-            traceback.print_exc()
-        else:
-            message = f"a bug in swarmtest, please report it:\n{traceback.format_exc()}"
-            wire.send(up, ("error", message))
-
-
-class _Tainted(Exception):
-    """A test replaced a built-in function: the next test needs another process."""
-
-
-def _builtins() -> dict[str, Any]:
-    """Return what all code finds without an import, as it is now."""
-    return {
-        name: value
-        for name, value in vars(builtins).items()
-        if name[0] != "_" or name in ("__import__", "__build_class__")
-    }
-
-
-def _is_replaced(before: Mapping[str, Any]) -> bool:
-    now = vars(builtins)
-    return any(now.get(name) is not value for name, value in before.items())
-
-
-class _PipeGone(Exception):
-    """The host does not receive anything: it has ended, or a test closed the pipe."""
-
-
-def _tell(up: int, message: Any) -> None:
-    try:
-        wire.send(up, message)
-    except OSError:
-        raise _PipeGone from None
-
-
-def _serve(
-    worker: TrialRunner,
-    cell: memoryview,
-    up: int,
-    trials: list[int],
-    described: Any,
-    careful: bool,
-    journal: bool,
-    builtin: Mapping[str, Any],
-) -> None:
-    subject = worker.job.subject
-    proposals = (
-        worker.proposals(trials)
-        if described is None
-        else unpack_proposals(subject.space, described)
-    )
-    flush: Callable[[RowBatch], None]
-    if journal:
-        subject.journal = lambda step: _tell(up, ("step", json.dumps(step)))
-
-        def flush(batch: RowBatch) -> None:
-            pass
-    else:
-
-        def flush(batch: RowBatch) -> None:
-            if not batch.rows:
-                return
-            tainted = _is_replaced(builtin)
-            if tainted and not careful:
-                cell[PIPE_GONE] = _BROKEN  # some of these tests ran with what another had replaced
-                raise _Tainted
-            cell[SENDING] = 1
-            _tell(up, ("rows", batch.packed()))
-            cell[SENDING] = 0
-            if tainted:
-                raise _Tainted
-
-    worker.run(trials, proposals, cell, flush, careful)
-    _tell(up, ("done", None))
 
 
 # Starting a host.

@@ -25,6 +25,7 @@ from swarmtest.core.errors import UserError
 from swarmtest.processes import frames as wire
 from swarmtest.processes import tree
 from swarmtest.processes.fork import Fork
+from swarmtest.processes.kills import FEWEST_KILLS
 from swarmtest.processes.tree import Supervision
 from swarmtest.store.records import WorkerRecord
 
@@ -36,7 +37,7 @@ _AHEAD = 2
 
 _LOOK_SECONDS = 0.5
 """How often to look whether a host was stopped."""
-_MOST_DEATHS = 10
+_MOST_DEATHS = 15
 """Times in a row, for each worker, that hosts may die without a result before we give up."""
 
 
@@ -113,6 +114,8 @@ class LocalExecutor(Executor):
         self._selector = selectors.DefaultSelector()
         self._slots: list[_Slot] = []
         self._deaths = 0
+        self._outside_kills = 0
+        """How many hosts were killed at trials that another host survived."""
         self._looked = 0.0
         self._lost: list[WorkerRecord] = []
         self._orphans = Supervision()
@@ -150,7 +153,8 @@ class LocalExecutor(Executor):
     def submit(self, trials: list[int], proposals: list[Any] | None) -> None:
         """Hand a batch to the worker that holds the fewest."""
         batch = _HeldBatch(trials, proposals, time.monotonic())
-        _hand_over(min(self._slots, key=lambda slot: len(slot.batches)), batch)
+        slot = min(self._slots, key=lambda slot: len(slot.batches))
+        _hand_over(slot, batch, self._outside_kills)
 
     def collect(self, timeout: float) -> list[Any]:
         """Return the batches of rows that arrive within `timeout` seconds; perhaps none."""
@@ -183,6 +187,9 @@ class LocalExecutor(Executor):
 
     def _finish(self, slot: _Slot) -> None:
         batch = slot.batches.popleft()
+        self._outside_kills += sum(
+            deaths for deaths in batch.deaths.values() if deaths < FEWEST_KILLS
+        )
         now = time.monotonic()
         rate = len(batch.trials) / max(now - batch.since, 1e-6)
         self.rate = rate if not self.rate else 0.5 * self.rate + 0.5 * rate
@@ -208,7 +215,7 @@ class LocalExecutor(Executor):
         while not self._becomes_ready(slot):
             slot = self._start_instead_of(slot)
         for batch in batches:
-            _hand_over(slot, batch.left())
+            _hand_over(slot, batch.left(), self._outside_kills)
 
     def _start_instead_of(self, dead: _Slot) -> _Slot:
         """Start a host in the place of one that has ended, and return it."""
@@ -262,11 +269,12 @@ class LocalExecutor(Executor):
         self._selector.close()
 
 
-def _hand_over(slot: _Slot, batch: _HeldBatch) -> None:
+def _hand_over(slot: _Slot, batch: _HeldBatch, outside_kills: int) -> None:
     """Hand a batch to a host."""
     slot.batches.append(batch)
     with contextlib.suppress(BrokenPipeError):  # a dead host is noticed by `collect`
-        order = (batch.trials, batch.proposals, batch.one_by_one, batch.deaths)
+        care = (batch.one_by_one, batch.deaths)
+        order = (batch.trials, batch.proposals, *care, 0, outside_kills)
         wire.send(slot.socket.fileno(), ("batch", order))
 
 

@@ -141,6 +141,8 @@ class RowBatch:
         self.faults: dict[str, tuple[Any, ...]] = {}
         self.tests: list[tuple[int, Any]] = []
         self.killed: list[int] = []
+        self.lacked_memory = False
+        """Whether a test failed for want of memory, which earlier tests may hold."""
 
     def message(self) -> BatchMessage:
         """Return the batch for a recorder in the same process."""
@@ -218,7 +220,7 @@ class TrialRunner:
     ) -> bool:
         """Run trials in order and pass rows to `flush` now and then; return False if stopped.
 
-        `careful`: pass them on after every test.
+        `careful`: pass them on after every test. `flush` calls `complete`.
         """
         execute, process = self.job.subject.execute, getpid()
         strays = stray_check()
@@ -254,13 +256,13 @@ class TrialRunner:
                     or batch.targets > _FLUSH_TARGETS
                 ):
                     full, batch = batch, RowBatch()
-                    flush(self.complete(full))
+                    flush(full)
                     flushed = wall
         finally:
             strays.end_strays()  # of a test that raised
             # Sent before the cell says idle: if this fails, the test is still the one at hand, as
             # it is if it raised an exception that no test should.
-            flush(self.complete(batch))
+            flush(batch)
         cell[LAST] = cell[TRIAL]
         cell[TRIAL] = IDLE
         return not cell[STOP]
@@ -281,6 +283,7 @@ class TrialRunner:
             batch.killed.append(trial)
         if result.fault is not None:
             fault_id = self._note_fault(batch, result.fault, trial, result)
+            batch.lacked_memory = batch.lacked_memory or result.fault.kind == "memory"
         elif self.job.keep_tests and result.test is not None:
             batch.tests.append((trial, result.test))
         indices: tuple[int, ...] = ()

@@ -487,3 +487,27 @@ def recognise(output: str, names: Sequence[str]) -> RecognisedCrash | None:
         if signature is not None:
             return RecognisedCrash(name, signature)
     return None
+
+
+_KILLED = re.compile(
+    rb"(?:Killed|Terminated) signal terminated program"  # gcc
+    rb"|unable to execute command: (?:Killed|Terminated)"  # clang
+    rb"|signal: (?:9, SIGKILL|15, SIGTERM|killed|terminated)"  # rustc, cargo, go
+    rb"|died with <Signals\.SIG(?:KILL|TERM): "  # Python
+    rb"|^make[^\n]*: \*\*\* [^\n]* (?:Killed|Terminated)$"
+    rb"|^(?:[^\n]* \d+ )?(?:Killed|Terminated)\b",  # shells
+    re.MULTILINE,
+)
+
+
+def tells_of_kill(output: bytes) -> bool:
+    """Return whether a program says that a process which it had started was killed.
+
+    >>> tells_of_kill(b"clang: error: unable to execute command: Killed")
+    True
+    >>> tells_of_kill(b"make: *** [Makefile:2: all] Killed")
+    True
+    >>> tells_of_kill(b"error: Killed is not declared")
+    False
+    """
+    return _KILLED.search(output) is not None

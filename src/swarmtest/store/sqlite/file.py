@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import datetime
 import functools
+import gc
 import os
 import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -47,6 +48,8 @@ class SqliteFile:
         """Open a file; create a store if it does not exist."""
         self._path = path
         self._timeout = timeout
+        if path != MEMORY and not os.path.exists(path):
+            _created.add(os.path.abspath(path))
         self._connection = connect(path, read_only=read_only, timeout=timeout)
         self._identity = None if path == MEMORY else _file_identity(path)
 
@@ -104,6 +107,34 @@ class SqliteFile:
         """Close the file."""
         with translated(self._path, self._timeout):
             self._connection.close()
+
+
+_created: set[str] = set()
+"""The paths of stores that this process has created."""
+
+
+def remove_empty_stores() -> None:
+    """Delete the stores that this process has created and has put nothing into.
+
+    A store that is still in use is left, and so is one that another process has open.
+    """
+    gc.collect()  # a connection that is garbage would seem to be that of another process
+    for path in _created:
+        with suppress(sqlite3.Error, OSError):
+            connection = _connect(path, "rw")
+            (campaigns,) = connection.execute("SELECT count(*) FROM campaigns").fetchone()
+            connection.close()
+            # The last process that closes a store deletes the log beside it.
+            if not campaigns and not os.path.exists(path + "-wal"):
+                os.unlink(path)
+                _remove_own_directory(os.path.dirname(path))
+
+
+def _remove_own_directory(directory: str) -> None:
+    """Delete the directory of stores, if nothing but what we wrote ourselves is left there."""
+    if os.path.basename(directory) == ".swarmtest" and os.listdir(directory) == [".gitignore"]:
+        os.unlink(os.path.join(directory, ".gitignore"))
+        os.rmdir(directory)
 
 
 def executing(

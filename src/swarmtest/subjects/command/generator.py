@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError
-from swarmtest.processes.commands import OUTPUT_LIMIT, ProcessEnd, run_until_not_killed
+from swarmtest.processes.commands import OUTPUT_LIMIT, ProcessEnd
+from swarmtest.processes.kills import FEWEST_KILLS, run_until_not_killed
 from swarmtest.processes.scratch import Scratch, empty
 from swarmtest.subjects.command.specification import (
     CommandCall,
@@ -76,7 +77,9 @@ class CommandGenerator:
     def make(self, configuration: Configuration, seed: int) -> GeneratorOutput:
         """Run the generator's command; again, if it was killed from outside."""
         (_, output), killed = run_until_not_killed(
-            lambda: self._run_once(configuration, seed), lambda ran: ran[0]
+            lambda: self._run_once(configuration, seed),
+            lambda ran: ran[0],
+            (FEWEST_KILLS - 1) * self._call.timeout,
         )
         return replace(output, killed=True) if killed else output
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.result import Fault, Result, Verdict
-from swarmtest.processes.commands import run_until_not_killed
-from swarmtest.processes.fork import MOST_KILLS
+from swarmtest.processes.kills import FEWEST_KILLS, run_until_not_killed
 from swarmtest.processes.scratch import Scratch
 from swarmtest.reducer.reducer import ConvertedCriterion
 from swarmtest.subjects.command.generator import (
@@ -62,7 +61,8 @@ class CommandSubject(Subject):
         self.weighted = spec.weighted
         calls = [spec.generate.call] if spec.generate.call else []
         once = sum(call.timeout for call in [*calls, *(step.call for step in spec.steps)])
-        self.seconds = MOST_KILLS * once  # what is killed from outside runs again
+        self.seconds = FEWEST_KILLS * once  # what is killed from outside runs again
+        self._seconds_for_kills = (FEWEST_KILLS - 1) * once
         self._scratch = Scratch()
         self._caller = CommandRunner(self._scratch, spec.here)
         self._generator: TestGenerator = self._make_generator()
@@ -183,7 +183,9 @@ class CommandSubject(Subject):
 
     def _run(self, test: CommandTest) -> Result:
         stepped, killed = run_until_not_killed(
-            lambda: self._stepper.run(test), lambda stepped: stepped.killed
+            lambda: self._stepper.run(test),
+            lambda stepped: stepped.killed,
+            self._seconds_for_kills,
         )
         judgement = self._judge.judge(stepped.outcomes, test.text)
         cpu = stepped.cpu_seconds

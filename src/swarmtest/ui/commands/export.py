@@ -79,12 +79,24 @@ def delete(campaigns: tuple[int, ...], yes: bool, store: str | None) -> None:
         refuse_running(record, "deleted")
         number = record.id
         tests = opened.summary(number)["trials"]
-        if not yes:
-            click.confirm(
-                f"delete campaign {number} ({record.subject}, {tests:,} tests)?", abort=True
-            )
+        if not yes and not _agrees(
+            f"delete campaign {number} ({record.subject}, {tests:,} tests)?"
+        ):
+            click.echo(f"campaign {number} is kept")
+            continue
         opened.delete_campaign(number)
         click.echo(f"campaign {number} is deleted")
+
+
+def _agrees(question: str) -> bool:
+    """Ask the user; raise `UserError` if nobody can answer."""
+    try:
+        return click.confirm(question)
+    except click.Abort as end:
+        if isinstance(end.__context__, KeyboardInterrupt):
+            raise
+        click.echo()
+        raise UserError("nobody answers, so nothing is deleted: pass --yes to delete") from None
 
 
 @click.command()
