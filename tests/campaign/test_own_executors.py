@@ -319,6 +319,7 @@ class Distant(Executor):
 
     shape = BatchShape(seconds=0.5, shortest_seconds=0.1)
     sizes: ClassVar[list[int]] = []
+    slots = 2
 
     def __init__(self, job: CampaignJob) -> None:
         super().__init__(job)
@@ -346,3 +347,18 @@ def test_near_the_end_batches_shrink_to_no_less_than_is_worth_handing_over() -> 
     assert end == sorted(end, reverse=True)
     assert min(end[:-1]) == 100  # a tenth of a second
     assert len(end) > 3
+
+
+class Single(Distant):
+    """The same with one worker."""
+
+    sizes: ClassVar[list[int]] = []
+    slots = 1
+
+
+def test_batches_of_a_single_worker_do_not_shrink_near_the_end() -> None:
+    Single.sizes.clear()
+    outcome = Campaign(Lamp, "coin", 2000, store=":memory:", executor=Single).run()
+    assert outcome.progress.tests == sum(Single.sizes) == 2000
+    assert Single.sizes[:-1] == sorted(Single.sizes[:-1])
+    assert max(Single.sizes) == 500

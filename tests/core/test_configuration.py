@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from swarmtest import Choice, Configuration, Feature, Flag, Integer, Space, Test, UserError
 from swarmtest.core.configuration import RENORMALISED
 from swarmtest.core.dimensions import Dimension
+from swarmtest.strategies import Layered
 
 examples = settings(derandomize=True, deadline=None, max_examples=50)
 
@@ -185,13 +186,25 @@ def test_its_views_agree(configuration):
 
 
 @pytest.mark.parametrize("count", [3, 64, 65, 300])
-def test_its_running_weights_are_the_sums_of_those_that_are_included(count):
+def test_its_running_weights_are_the_sums_of_all_weights(count):
     space = Space([f"f{i}" for i in range(count)])
     weights = {f"f{i}": (i * 7 % 11) / 10.5 for i in range(count)}
     for values in (weights, {name: float(weight > 0.5) for name, weight in weights.items()}):
         configuration = space.configuration(values)
-        included = [weight for weight in configuration.weights if weight]
-        assert configuration.running_weights() == list(itertools.accumulate(included))
+        sums = list(itertools.accumulate(configuration.weights))
+        assert list(configuration.running_weights()) == sums
+
+
+@pytest.mark.parametrize("count", [3, 100, 101, 300])
+def test_the_running_weights_of_a_batch_are_those_of_each_configuration(count):
+    space = Space([f"f{i}" for i in range(count)])
+    proposals = Layered().ask_many(space, range(400), 5)
+    assert proposals is not None
+    fractional = [p.configuration for p in proposals if p.configuration.fractional]
+    assert len(fractional) > 100
+    for configuration in fractional:
+        sums = list(itertools.accumulate(configuration.weights))
+        assert list(configuration.running_weights()) == sums
 
 
 def test_a_space_without_features_has_no_weights():

@@ -123,6 +123,26 @@ def test_bytes_give_back_the_block(size: int, space: Space) -> None:
         assert np.array_equal(getattr(again.hits, name), getattr(whole, name))
 
 
+@pytest.mark.parametrize("count", [1, 15, 16, 18, 70])
+@pytest.mark.parametrize("values", [1, 2, 4, 5, 40])
+def test_weights_of_few_values_and_of_many_are_given_back(count: int, values: int) -> None:
+    dice = random.Random(10 * count + values)
+    space = Space([f"f{i}" for i in range(count)])
+    some = [dice.random() for _ in range(values)]
+    records = []
+    for number in range(60):
+        # Every other row has a value that shows only at its end, after all the others.
+        weights = [dice.choice(some) for _ in range(count)]
+        weights[-1] = dice.choice([0.5, weights[-1]])
+        configuration = space.configuration(dict(zip(space.feature_names, weights, strict=True)))
+        records.append(TrialRecord(number, configuration.to_bytes()))
+    block = TrialBlock.from_records(records, count)
+    assert len(block.weight_rows) > 1
+    read = unpack_block(pack_block(block, BlockLayout(count, 7)).columns, BlockLayout(count, 7))
+    assert read.weight_rows.tolist() == block.weight_rows.tolist()
+    assert [*read.records()] == records
+
+
 def test_seeds_that_follow_from_the_campaign_take_no_space() -> None:
     records = [TrialRecord(n, b"\0\1\0", seed=seed_of_test(2**70, n)) for n in range(3, 900, 2)]
     block = TrialBlock.from_records(records, 11)

@@ -8,7 +8,7 @@ import pytest
 
 from swarmtest import Feature, Flag, Integer, Space, at_least_one_of, requires
 from swarmtest.strategies import Layered, Stream
-from swarmtest.strategies._layered_batches import settle
+from swarmtest.strategies._layered_batches import near_a_limit, samples_of_five
 from swarmtest.strategies.layered import FAMILIES, FLOOR, settled
 
 TRIALS = 4000
@@ -188,7 +188,13 @@ def test_a_few_trials_are_not_worth_a_batch():
     ],
 )
 def test_a_trial_that_the_last_bit_of_a_logarithm_decides_is_left_to_ask(weights, is_doubtful):
-    drawn = np.array([weights]), np.zeros(1, bool)
-    _, doubtful = settle(drawn)
-    assert doubtful is not None
-    assert doubtful.tolist() == [is_doubtful]
+    assert near_a_limit(np.array([weights]), 1.0).tolist() == [is_doubtful]
+
+
+def test_samples_of_five_are_those_of_the_streams():
+    streams = [Stream(4, trial) for trial in range(3000)]
+    counts = [2 + trial % 2 for trial in range(3000)]
+    keys = np.array([stream.key for stream in streams], np.uint64)
+    samples = samples_of_five(keys, np.array(counts)).tolist()
+    for stream, count, sample in zip(streams, counts, samples, strict=True):
+        assert sample == stream.sample(range(1, 6), count) + [0] * (3 - count)

@@ -48,8 +48,9 @@ _BATCH_ROWS = 1000
 _SMALL_BLOCK = 1000
 _SMALL_BLOCKS = 100
 """After so many small blocks, the store is asked to merge them."""
-_FEW_BLOCKS = 8
-"""So few small blocks are left as they are: every campaign starts with some."""
+_FEW_BLOCKS = 32
+"""So few small blocks are left as they are: every campaign starts with some, and to pack their
+tests again takes longer than reading them does dozens of times."""
 _INVALID = int(Verdict.INVALID)  # comparing with an enum member takes longer
 
 

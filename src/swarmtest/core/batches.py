@@ -13,7 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from swarmtest.core.configuration import FULL, RENORMALISED_BIT, WEIGHTS, Configuration
+from swarmtest.core.configuration import (
+    FULL,
+    RENORMALISED_BIT,
+    WEIGHTS,
+    Configuration,
+    RunningSums,
+)
 from swarmtest.core.dimensions import Scalar
 from swarmtest.core.errors import UserError
 from swarmtest.core.sampling import (
@@ -144,25 +150,28 @@ def weigh_many(
 ) -> list[Configuration]:
     """Return the configurations that `weigh` makes of weights, a row for each trial.
 
-    The weights are numbers from 0 to 1, or Booleans.
+    The weights are 16-bit steps from 0 to `FULL`, or Booleans.
     """
     settings = settings_of_trials(space, trials, campaign_seed)
     if space.clauses:
         weights = _allowed_rows(space, weights, trials, campaign_seed)
-    present = weights if weights.dtype == bool else weights > 0.0
+    present = weights if weights.dtype == bool else weights > 0
     if not present.any(axis=1).all():
         raise UserError("a strategy proposed an empty configuration: all weights are 0")
-    bodies = [b""] * len(trials) if weights.dtype == bool else _packed_steps(weights, present)
+    bodies = [b""] * len(trials) if weights.dtype == bool else _packed_steps(weights)
+    sums = RunningSums(weights)
     head = bytes([WEIGHTS | RENORMALISED_BIT * renormalised])
     made: dict[tuple[Any, ...], Configuration] = {}
     configurations = []
-    for key in zip(masks_of_rows(present), bodies, settings, strict=True):
+    for row, key in enumerate(zip(masks_of_rows(present), bodies, settings, strict=True)):
         configuration = made.get(key)
         if configuration is None:
             mask, body, values = key
             if body:
                 packed = b"" if values else head + body
-                configuration = Configuration(space, mask, body, values, renormalised, packed)
+                configuration = Configuration(
+                    space, mask, body, values, renormalised, packed, (sums, row)
+                )
             else:
                 configuration = Configuration(space, mask, None, values)
             made[key] = configuration
@@ -170,17 +179,14 @@ def weigh_many(
     return configurations
 
 
-def _packed_steps(weights: npt.NDArray[np.float64], present: npt.NDArray[np.bool_]) -> list[bytes]:
-    """Return each row as 16-bit steps; nothing for a row in which all weights are 0 or 1."""
+def _packed_steps(steps: npt.NDArray[np.uint16]) -> list[bytes]:
+    """Return each row as bytes; nothing for a row in which all weights are 0 or 1."""
     import numpy as np
 
-    scaled = weights * FULL
-    np.maximum(scaled, present, out=scaled)  # a weight above 0 stays above 0
-    steps = np.rint(scaled, out=scaled).astype("<u2")
     # In 16 bits, 0 - 1 is FULL: of the numbers below, only those for 0 and 1 are FULL - 1 or more.
     between: npt.NDArray[np.bool_] = (steps - np.uint16(1)) < FULL - 1
     fractional = np.any(between, axis=1).tolist()
-    width, data = 2 * weights.shape[1], steps.tobytes()
+    width, data = 2 * steps.shape[1], steps.astype("<u2", copy=False).tobytes()
     return [
         data[row * width : row * width + width] if is_fractional else b""
         for row, is_fractional in enumerate(fractional)
@@ -193,7 +199,7 @@ def _allowed_rows(
     trials: npt.NDArray[np.int64],
     campaign_seed: int,
 ) -> npt.NDArray[Any]:
-    """Return the weights with forbidden features at 0, and demanded ones at 1 if they were 0."""
+    """Return the weights with forbidden features at 0, and demanded ones full if they were 0."""
     import numpy as np
 
     wanted = weights > 0
@@ -208,7 +214,7 @@ def _allowed_rows(
     present = rows_of_masks(rows, len(space.features))
     if weights.dtype == bool:
         return present
-    return np.where(present, np.where(wanted, weights, 1.0), 0.0)
+    return np.where(present, np.where(wanted, weights, np.uint16(FULL)), np.uint16(0))
 
 
 def masks_of_rows(present: npt.NDArray[np.bool_]) -> list[int]:

@@ -195,19 +195,28 @@ def named_of_trials(
     >>> float(named_of_trials(1, [0, 5], [key_of("push")])[1, 0]) == Stream(1, 5).named("push")
     True
     """
-    trial_keys = _trial_keys(campaign_seed, trials) + (attempt * GOLDEN & _MASK)
-    return uniforms(trial_keys[:, None] ^ _as_array(tuple(keys))[None, :])
+    return named_of_keys(trial_keys(campaign_seed, trials), keys, attempt)
 
 
-def keys_of_splits(
-    campaign_seed: int, trials: npt.ArrayLike, keys: Sequence[int]
-) -> npt.NDArray[np.uint64]:
-    """Return the key of `Stream.split` for many trials and names.
+def named_of_keys(
+    trials: npt.NDArray[Any], keys: Sequence[int], attempt: int = 0
+) -> npt.NDArray[np.float64]:
+    """Return `named_of_trials`, given the keys of the trials.
 
-    >>> int(keys_of_splits(1, [5], [key_of("push")])[0, 0]) == Stream(1, 5).split("push").key
+    >>> float(named_of_keys(trial_keys(1, [5]), [key_of("a")])[0, 0]) == Stream(1, 5).named("a")
     True
     """
-    return mixed_array(_trial_keys(campaign_seed, trials)[:, None] ^ _as_array(tuple(keys)))
+    bases = trials + (attempt * GOLDEN & _MASK) if attempt else trials
+    return uniforms(bases[:, None] ^ _as_array(tuple(keys))[None, :])
+
+
+def split_keys(trials: npt.NDArray[Any], keys: Sequence[int]) -> npt.NDArray[np.uint64]:
+    """Return the key of `Stream.split` for many trials, given by their keys, and names.
+
+    >>> int(split_keys(trial_keys(1, [5]), [key_of("a")])[0, 0]) == Stream(1, 5).split("a").key
+    True
+    """
+    return mixed_array(trials[:, None] ^ _as_array(tuple(keys)))
 
 
 def numbers_of_streams(keys: npt.NDArray[Any], count: int) -> npt.NDArray[np.uint64]:
@@ -241,11 +250,16 @@ def seed_array(campaign_seed: int, trials: npt.ArrayLike) -> npt.NDArray[np.int6
     >>> seed_array(7, [3]).tolist() == [seed_of_test(7, 3)]
     True
     """
-    keys = mixed_array(_trial_keys(campaign_seed, trials) ^ GOLDEN) >> 1
+    keys = mixed_array(trial_keys(campaign_seed, trials) ^ GOLDEN) >> 1
     return keys.view("int64")
 
 
-def _trial_keys(campaign_seed: int, trials: npt.ArrayLike) -> npt.NDArray[Any]:
+def trial_keys(campaign_seed: int, trials: npt.ArrayLike) -> npt.NDArray[Any]:
+    """Return `trial_key` for many trials.
+
+    >>> trial_keys(7, [3]).tolist() == [trial_key(7, 3)]
+    True
+    """
     import numpy as np
 
     steps = (np.asarray(trials, dtype=np.uint64) + 1) * GOLDEN

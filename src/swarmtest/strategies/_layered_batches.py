@@ -20,16 +20,17 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from swarmtest.core.batches import parts_of, rows_of_masks, weigh_many
+from swarmtest.core.batches import parts_of, weigh_many
 from swarmtest.core.configuration import FULL
 from swarmtest.core.sampling import Proposal, space_keys
 from swarmtest.core.seeds import (
     GOLDEN,
     Stream,
     key_of,
-    keys_of_splits,
-    named_of_trials,
+    named_of_keys,
     numbers_of_streams,
+    split_keys,
+    trial_keys,
     uniforms,
 )
 from swarmtest.core.space import Space
@@ -53,39 +54,56 @@ _STEP_DOUBT = 1e-6
 """The same where a weight is rounded to one of 65,535 steps."""
 
 
+_SINGLE = ("*family", "*members", "*share", "*count", "*exponent", "*low", "*a", "*b")
+"""The names of the numbers that are drawn once for each trial."""
+
+
 class TrialDraws:
     """The named draws of some trials over one space."""
 
-    def __init__(self, space: Space, trials: Rows, campaign_seed: int) -> None:
+    def __init__(self, space: Space, trials: Rows, keys: Rows, singles: Matrix) -> None:
         self.space = space
         self.trials = trials
-        self.seed = campaign_seed
         self.count = len(space.features)
-        self._keys = space_keys(space).keys
+        self._trial_keys = keys
+        self._singles = singles
+
+    @classmethod
+    def of_trials(cls, space: Space, trials: Rows, campaign_seed: int) -> TrialDraws:
+        """Return the draws of trials of a campaign."""
+        keys = trial_keys(campaign_seed, trials)
+        return cls(space, trials, keys, named_of_keys(keys, _single_keys()))
 
     def of(self, rows: Rows) -> TrialDraws:
         """Return the draws of some of the trials."""
-        return TrialDraws(self.space, self.trials[rows], self.seed)
+        return TrialDraws(
+            self.space, self.trials[rows], self._trial_keys[rows], self._singles[rows]
+        )
 
     def features(self, attempt: int = 0) -> Matrix:
         """Return the draw of each feature."""
-        return named_of_trials(self.seed, self.trials, self._keys, attempt)
+        return named_of_keys(self._trial_keys, space_keys(self.space).keys, attempt)
 
     def groups(self) -> Matrix:
         """Return the draw of each feature's group."""
-        return named_of_trials(self.seed, self.trials, _group_keys(self.space))
+        return named_of_keys(self._trial_keys, _group_keys(self.space))
 
     def single(self, name: str) -> Matrix:
         """Return the draw of one name in each trial."""
-        return named_of_trials(self.seed, self.trials, (key_of(name),))[:, 0]
+        return self._singles[:, _SINGLE.index(name)]
 
     def splits(self) -> Rows:
         """Return the key of the stream that splitting by each feature's name gives."""
-        return keys_of_splits(self.seed, self.trials, self._keys)
+        return split_keys(self._trial_keys, space_keys(self.space).keys)
 
     def split(self, name: str) -> Rows:
         """Return the key of the stream that splitting by one name gives."""
-        return keys_of_splits(self.seed, self.trials, (key_of(name),))[:, 0]
+        return split_keys(self._trial_keys, (key_of(name),))[:, 0]
+
+
+@functools.lru_cache(maxsize=1)
+def _single_keys() -> tuple[int, ...]:
+    return tuple(map(key_of, _SINGLE))
 
 
 @functools.lru_cache(maxsize=64)
@@ -94,7 +112,7 @@ def _group_keys(space: Space) -> tuple[int, ...]:
 
 
 Drawn: TypeAlias = tuple[Rows, Rows | None]
-"""Weights, 0 for features that are left out, or Booleans if all weights are 0 or 1; and which
+"""Weights as 16-bit steps (`Configuration`), or Booleans if all weights are 0 or 1; and which
 trials are doubtful, if any can be."""
 
 
@@ -115,47 +133,95 @@ def biased_coin(draws: TrialDraws) -> Drawn:
 
 def uniform(draws: TrialDraws) -> Drawn:
     """Draw each weight uniformly."""
-    return 1.0 - draws.features(), None
+    return settle(1.0 - draws.features()), None
+
+
+_FEW_RANKS = 33
+"""Two thirds of all power laws give the features after the 33rd a weight below the floor."""
 
 
 def power_law(draws: TrialDraws) -> Drawn:
     """Draw a ranking with a power law."""
-    members = _members(draws)
-    keys = np.where(members, draws.features(), 2.0)
+    keys = draws.features()
+    some, chosen = _members(draws)
+    keys[some] = np.where(chosen, keys[some], 2.0)
     order = keys.argsort(axis=1)
     ranked = np.take_along_axis(keys, order, axis=1)
     # This sort need not keep the order of equal draws, as the one of `layered.power_law` does.
     doubtful = ((ranked[:, 1:] == ranked[:, :-1]) & (ranked[:, 1:] < 2.0)).any(axis=1)
     exponents = STEEPEST * draws.single("*exponent")
-    sizes = members.sum(axis=1).tolist()
-    ranks = np.arange(1.0, draws.count + 1)
-    weights = np.zeros_like(keys)
-    for row, exponent in enumerate(exponents.tolist()):
-        # The largest weight is 1, so weights of later ranks are below the floor.
-        last = FLOOR ** (-1 / exponent) + 1 if exponent > 0.1 else math.inf
-        kept = int(min(sizes[row], last))
-        weights[row, order[row, :kept]] = ranks[:kept] ** -exponent
-    return weights, doubtful
+    steps = np.zeros(keys.shape, np.uint16)
+    # The weight of rank r is r ** -exponent: with an exponent above 1, later ones are below 1/32.
+    steep = exponents > 1.0
+    for rows, most in ((steep, min(_FEW_RANKS, draws.count)), (~steep, draws.count)):
+        places = np.flatnonzero(rows)
+        weights = np.arange(1.0, most + 1) ** -exponents[places, None]
+        weights[ranked[places, :most] == 2.0] = 0.0  # left out
+        doubtful[places] |= near_a_limit(weights, 1.0)
+        weights[weights < FLOOR] = 0.0
+        steps[places[:, None], order[places, :most]] = np.rint(weights * FULL)
+    return steps, doubtful
 
 
 def groups(draws: TrialDraws) -> Drawn:
     """Draw two or three groups with a whole ratio."""
     counts = np.where(draws.single("*count") < 0.75, 2, 3)
-    levels = _samples_of_five(draws.split("*levels"), counts.tolist())
-    index = (draws.groups() * counts[:, None]).astype(np.intp)
-    weights = np.take_along_axis(levels, index, axis=1)
-    weights[~_members(draws)] = 0.0
-    return weights, None
+    levels = samples_of_five(draws.split("*levels"), counts)
+    position = draws.groups() * counts[:, None]
+    three = np.flatnonzero(counts == 3)
+    some, chosen = _members(draws)
+    weights = _by_position(levels, position, three)
+    weights[some] &= _all_bits(chosen)
+    # The largest weight is 1: that of the highest level that some feature has.
+    steps = _by_position(_STEPS_OF_LEVELS[weights.max(axis=1)[:, None], levels], position, three)
+    steps[some] &= _all_bits(chosen)
+    return steps, None
+
+
+def _by_position(values: Rows, position: Matrix, three: Rows) -> Rows:
+    """Return for each feature the one of two values that its position says, or of `three`."""
+    chosen = _choose(position < 1.0, values[:, :1], values[:, 1:2])
+    if len(three):
+        chosen[three] = _choose(position[three] < 2.0, chosen[three], values[three, 2:])
+    return chosen
+
+
+def _choose(where: Rows, if_true: Rows, if_false: Rows) -> Rows:
+    """Return `np.where` of 16-bit numbers in a tenth of its time."""
+    chosen: Rows = _all_bits(where) & (if_true ^ if_false)
+    chosen ^= if_false
+    return chosen
+
+
+def _all_bits(where: Rows) -> Rows:
+    """Return 16 bits for each Boolean: all of them, or none."""
+    bits: Rows = -where.view(np.uint8).astype(np.uint16)
+    return bits
+
+
+def _step(weight: float) -> int:
+    """Return the 16-bit step of a weight: 0 below the floor."""
+    return round(weight * FULL) if weight >= FLOOR else 0
+
+
+_STEPS_OF_LEVELS = np.array(
+    [[_step(level / top) if 0 < level <= top else 0 for level in range(6)] for top in range(6)],
+    np.uint16,
+)
+"""The steps of the levels 0 to 5 (a column each) if a level is the highest (a row each)."""
 
 
 def dominant(draws: TrialDraws) -> Drawn:
     """Make one feature more likely than each of the others."""
-    members = _members(draws)
-    lows = [low_weight(draw) for draw in draws.single("*low").tolist()]
-    weights = np.where(members, np.array(lows)[:, None], 0.0)
-    tops = np.where(members, draws.features(), 2.0).argmin(axis=1)
-    weights[np.arange(len(tops)), tops] = 1.0
-    return weights, None
+    keys = draws.features()
+    some, chosen = _members(draws)
+    keys[some] = np.where(chosen, keys[some], 2.0)
+    lows = [_step(low_weight(draw)) for draw in draws.single("*low").tolist()]
+    steps = np.empty(keys.shape, np.uint16)
+    steps[:] = np.array(lows, np.uint16)[:, None]
+    steps[some] &= _all_bits(chosen)
+    steps[np.arange(len(keys)), keys.argmin(axis=1)] = FULL
+    return steps, None
 
 
 def beta(draws: TrialDraws) -> Drawn:
@@ -164,28 +230,39 @@ def beta(draws: TrialDraws) -> Drawn:
         np.array([beta_shape(draw) for draw in draws.single(name).tolist()])
         for name in ("*a", "*b")
     )
-    streams = _Streams(draws.splits())
+    streams = GammaStreams(draws.splits())
     first = streams.gamma(a)
     # After a first number of 0 no second one is drawn; then it does not matter here.
     sums = first + streams.gamma(b)
     weights = np.divide(first, sums, out=np.zeros_like(first), where=first > 0.0)
-    return np.maximum(weights, 1e-300), np.any(streams.doubtful, axis=1)
+    np.maximum(weights, 1e-300, out=weights)
+    doubtful = streams.doubtful.any(axis=1) | near_a_limit(weights, weights.max(axis=1)[:, None])
+    return settle(weights), doubtful
 
 
-def settle(drawn: Drawn) -> Drawn:
-    """Scale weights so that the largest is 1, with 0 for those below the floor."""
-    weights, doubtful = drawn
-    if weights.dtype == bool:
-        return drawn
+def settle(weights: Matrix) -> Rows:
+    """Return weights as steps, scaled so that the largest is 1; 0 for those below the floor."""
     top = weights.max(axis=1, keepdims=True)
-    least = FLOOR * top
-    if doubtful is not None:
-        doubtful = doubtful | (np.abs(weights - least) < _DOUBT * top).any(axis=1)
-    weights = np.where(weights >= least, weights / top, 0.0)
-    if doubtful is not None:
-        halves = np.abs(weights * FULL % 1.0 - 0.5) < _STEP_DOUBT
-        doubtful = doubtful | halves.any(axis=1)
-    return weights, doubtful
+    at_least = weights >= FLOOR * top
+    scaled = weights / top
+    scaled *= FULL
+    steps: Rows = np.rint(scaled, out=scaled).astype(np.uint16)
+    steps &= _all_bits(at_least)
+    return steps
+
+
+def near_a_limit(weights: Matrix, top: Matrix | float) -> Rows:
+    """Return the rows with a weight that the last bits could put on either side of a limit.
+
+    The limits are the floor, and the numbers half-way between two steps.
+    """
+    doubtful: Rows = np.abs(weights - FLOOR * top) < _DOUBT * top
+    parts = weights / top
+    parts *= FULL
+    parts -= np.floor(parts)
+    doubtful |= (np.abs(parts - 0.5) < _STEP_DOUBT) & (weights >= FLOOR * top)
+    rows: Rows = np.any(doubtful, axis=1)
+    return rows
 
 
 DRAWING: Mapping[str, Callable[[TrialDraws], Drawn]] = {
@@ -205,33 +282,36 @@ def propose(
     strategy: Layered, space: Space, trials: Sequence[int], campaign_seed: int
 ) -> list[Proposal]:
     """Return the proposals of some trials, in their order."""
-    numbers = np.asarray(trials, dtype=np.int64)
-    families = np.searchsorted(
-        BOUNDS, TrialDraws(space, numbers, campaign_seed).single("*family"), side="right"
-    )
+    draws = TrialDraws.of_trials(space, np.asarray(trials, dtype=np.int64), campaign_seed)
+    families = np.searchsorted(BOUNDS, draws.single("*family"), side="right")
     proposals: list[Proposal] = [None] * len(trials)  # type: ignore[list-item]  # filled below
     for family in sorted(set(families.tolist())):
         for rows in parts_of(np.flatnonzero(families == family), space):
-            drawn = _propose_alike(strategy, space, family, numbers[rows], campaign_seed)
+            drawn = _propose_alike(strategy, family, draws.of(rows), campaign_seed)
             for row, proposal in zip(rows.tolist(), drawn, strict=True):
                 proposals[row] = proposal
     return proposals
 
 
 def _propose_alike(
-    strategy: Layered, space: Space, number: int, trials: Rows, campaign_seed: int
+    strategy: Layered, number: int, draws: TrialDraws, campaign_seed: int
 ) -> list[Proposal]:
     """Return the proposals of trials of one family."""
-    family, count = FAMILIES[number][0], len(space.features)
-    weights, doubtful = settle(DRAWING[family](TrialDraws(space, trials, campaign_seed)))
+    family, space, trials, count = FAMILIES[number][0], draws.space, draws.trials, draws.count
+    weights, doubtful = DRAWING[family](draws)
     configurations = weigh_many(space, weights, trials, campaign_seed, strategy.renormalise)
+    left_out = (weights == 0).view(np.uint8)
     proposals = []
     made: dict[int, Proposal] = {}  # by the configuration's identity: equal ones are the same
-    for configuration in configurations:
+    for row, configuration in enumerate(configurations):
         proposal = made.get(id(configuration))
         if proposal is None:
             # Constraints may keep a feature out; how often has no known formula.
-            chances = () if space.clauses else _chances(family, count, configuration.bits)
+            size = configuration.bits.bit_count()
+            chances = () if space.clauses else chances_by_size(family, count, size)
+            if len(chances) > 1:
+                # References to two numbers: new ones would have to be created for each feature.
+                chances = tuple(_references(chances)[left_out[row]].tolist())
             proposal = made[id(configuration)] = Proposal(configuration, chances, family)
         proposals.append(proposal)
     if doubtful is not None:
@@ -241,12 +321,9 @@ def _propose_alike(
     return proposals
 
 
-def _chances(family: str, count: int, bits: int) -> tuple[float, ...]:
-    """Return the propensities of the features in a configuration: `chances_of`, faster."""
-    odds = chances_by_size(family, count, bits.bit_count())
-    return (
-        odds if len(odds) < 2 else tuple(np.where(rows_of_masks([bits], count)[0], *odds).tolist())
-    )
+@functools.lru_cache(maxsize=1024)
+def _references(numbers: tuple[float, ...]) -> npt.NDArray[Any]:
+    return np.array(numbers, object)
 
 
 def _some(draws: TrialDraws, share: float | Matrix) -> Rows:
@@ -259,47 +336,53 @@ def _some(draws: TrialDraws, share: float | Matrix) -> Rows:
     return chosen
 
 
-def _members(draws: TrialDraws) -> Rows:
-    """Return the features that a family includes: usually all, sometimes a random share."""
-    members = np.ones((len(draws.trials), draws.count), bool)
+def _members(draws: TrialDraws) -> tuple[Rows, Rows]:
+    """Return the trials in which a family includes a random share of the features, and which.
+
+    In the others, which are most, it includes all.
+    """
     some = np.flatnonzero(draws.single("*members") >= 0.75)
-    if len(some):
-        draws = draws.of(some)
-        members[some] = _some(draws, draws.single("*share")[:, None])
-    return members
+    draws = draws.of(some)
+    return some, _some(draws, draws.single("*share")[:, None])
 
 
 _DRAWS = 8
 """Random numbers to prepare for drawing two or three of five; more are hardly ever needed."""
 
 
-def _samples_of_five(streams: Rows, counts: Sequence[int]) -> Matrix:
+def samples_of_five(streams: Rows, counts: Rows) -> npt.NDArray[np.uint16]:
     """Return what ``sample(range(1, 6), count)`` returns for each stream, padded with 0.
 
     It draws three bits for one of five and for one of four, and two bits for one of three, again
-    if they are too large.
+    if they are too large. It moves the last of those that are left to the place of the one drawn.
     """
-    levels = np.zeros((len(counts), 3))
-    words = _three_bits(streams, _DRAWS)
-    for row, (three_bits, count) in enumerate(zip(words, counts, strict=True)):
-        pool, position = [1, 2, 3, 4, 5], 0
-        for drawn in range(count):
-            left = 5 - drawn
-            number = left
-            while number >= left:
-                if position == len(three_bits):
-                    three_bits = _three_bits(streams[row : row + 1], 2 * position)[0]
-                number = three_bits[position] if left > 3 else three_bits[position] >> 1
-                position += 1
-            levels[row, drawn] = pool[number]
-            pool[number] = pool[left - 1]
+    rows, prepared = np.arange(len(counts)), _DRAWS
+    words = _three_bits(streams, prepared)
+    position = np.zeros(len(counts), np.intp)
+    pool = np.tile(np.arange(1, 6, dtype=np.uint16), (len(counts), 1))
+    levels = np.zeros((len(counts), 3), np.uint16)
+    for drawn in range(3):
+        left = 5 - drawn
+        number = np.full(len(counts), left)
+        missing = np.flatnonzero(counts > drawn)
+        while len(missing):
+            if position[missing].max() == prepared:
+                prepared *= 2
+                words = _three_bits(streams, prepared)
+            next_words = words[missing, position[missing]]
+            number[missing] = next_words if left > 3 else next_words >> 1
+            position[missing] += 1
+            missing = missing[number[missing] >= left]
+        drawn_rows = rows[counts > drawn]
+        places = number[drawn_rows]
+        levels[drawn_rows, drawn] = pool[drawn_rows, places]
+        pool[drawn_rows, places] = pool[drawn_rows, left - 1]
     return levels
 
 
-def _three_bits(streams: Rows, count: int) -> list[list[int]]:
+def _three_bits(streams: Rows, count: int) -> npt.NDArray[np.intp]:
     """Return the first three bits of the next numbers of each stream."""
-    numbers: list[list[int]] = (numbers_of_streams(streams, count) >> 61).tolist()
-    return numbers
+    return (numbers_of_streams(streams, count) >> 61).astype(np.intp)
 
 
 # Gamma variates: `random.gammavariate` for matrices. A round of its loop is made for all numbers
@@ -307,11 +390,11 @@ def _three_bits(streams: Rows, count: int) -> list[list[int]]:
 
 _LOG4 = math.log(4.0)
 _SG_MAGIC = 1.0 + math.log(4.5)
-_FEW_LEFT = 24
+_FEW_LEFT = 8
 """A round takes as long as it takes to draw this many numbers one by one."""
 
 
-class _Streams:
+class GammaStreams:
     """The streams of the features of some trials, a row for each trial."""
 
     def __init__(self, keys: Rows) -> None:
@@ -331,10 +414,15 @@ class _Streams:
         return numbers
 
     def _draw(self, draw: _Round, rows: Rows, shapes: Matrix, numbers: Matrix) -> None:
-        width = numbers.shape[1]
-        places = (rows[:, None] * width + np.arange(width)).ravel()
-        shape = np.repeat(shapes[rows], width)
-        counters = self._counters.reshape(-1)[places]
+        # The first round is for whole rows, which need not be collected. Most numbers are accepted.
+        counters = self._counters[rows]
+        numbers[rows], accepted, doubtful = draw(shapes[rows, None], counters)
+        self._counters[rows] = counters
+        self.doubtful[rows] |= doubtful
+        row_numbers, columns = np.nonzero(~accepted)
+        places = rows[row_numbers] * numbers.shape[1] + columns
+        shape = shapes[rows[row_numbers]]
+        counters = counters[row_numbers, columns]
         while len(places) > _FEW_LEFT:
             values, accepted, doubtful = draw(shape, counters)
             numbers.reshape(-1)[places[accepted]] = values[accepted]
@@ -380,16 +468,15 @@ def _cheng(shape: Matrix, counters: Rows) -> tuple[Matrix, Rows, Rows]:
 
 def _exponential(shape: Matrix, counters: Rows) -> tuple[Matrix, Rows, Rows]:
     values = -np.log(1.0 - _next(counters))
-    return values, np.ones(len(shape), bool), np.zeros(len(shape), bool)
+    return values, np.ones(values.shape, bool), np.zeros(values.shape, bool)
 
 
 def _ahrens_dieter(shape: Matrix, counters: Rows) -> tuple[Matrix, Rows, Rows]:
     b = (math.e + shape) / math.e
     p = b * _next(counters)
     small = p <= 1.0
-    power = np.where(small, p, 1.0) ** (1.0 / shape)
-    log = -np.log(np.where(small, 1.0, (b - p) / shape))
-    values = np.where(small, power, log)
+    # Both formulas for all numbers: numpy chooses between two arrays in the time of an addition.
+    values = np.where(small, p ** (1.0 / shape), -np.log((b - p) / shape))
     with np.errstate(divide="ignore"):
         limit = np.where(small, np.exp(-values), values ** (shape - 1.0))
     second = _next(counters)

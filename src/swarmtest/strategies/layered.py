@@ -151,7 +151,7 @@ class Layered:
         if not names:
             return toss(space, (), rng)
         family, _, draw = FAMILIES[bisect.bisect_right(BOUNDS, rng.named("*family"))]
-        if any(feature.rate is not None for feature in space.features):
+        if _has_rates(space):
             return _at_own_rates(space, family, draw, rng, self.renormalise)
         weights = settled(names, draw(space, rng))
         bits = sum(1 << number for number, weight in enumerate(weights) if weight)
@@ -169,7 +169,7 @@ class Layered:
         count = len(space.features)
         if not count or len(trials) * (count + _OVERHEAD) <= _FEW_DRAWS:
             return None
-        if any(feature.rate is not None for feature in space.features):
+        if _has_rates(space):
             return None
         from swarmtest.strategies._layered_batches import propose  # it imports numpy
 
@@ -205,6 +205,11 @@ def _at_own_rates(
             by_name = rated | dict(zip(names, known, strict=True))
             chances = tuple(by_name[name] for name in space.feature_names)
     return weigh(space, [*weights.values()], rng, chances, family, renormalise)
+
+
+@functools.lru_cache(maxsize=64)
+def _has_rates(space: Space) -> bool:
+    return any(feature.rate is not None for feature in space.features)
 
 
 @functools.lru_cache(maxsize=64)

@@ -17,7 +17,7 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from swarmtest.campaign.executors.executor import Executor
+from swarmtest.campaign.executors.executor import BatchShape, Executor
 from swarmtest.campaign.executors.host import HostSetup, run_host
 from swarmtest.campaign.executors.host_start import Interpreter, end, spawn, trial_at_hand
 from swarmtest.campaign.executors.worker import BatchMessage, private_cell
@@ -97,6 +97,7 @@ class _Slot:
 class LocalExecutor(Executor):
     """Worker processes on this machine."""
 
+    shape = BatchShape(shortest_seconds=0.01)
     defers_interrupts = True
 
     def __init__(

@@ -178,6 +178,8 @@ class TrialRunner:
         self.best: dict[str, tuple[int, int]] = {}
         self._stream = Stream(job.seed)
         self._sender = HitSender()
+        self._last_propensities: tuple[float, ...] = ()
+        self._last_packed = b""
         self._packs_blocks = job.packs_blocks and not isinstance(job.strategy, LearningStrategy)
 
     def proposals(self, trials: Sequence[int]) -> Iterable[Proposal]:
@@ -305,7 +307,7 @@ class TrialRunner:
             (
                 trial,
                 proposal.configuration.to_bytes(),
-                _packed(proposal.propensities),
+                self._packed(proposal.propensities),
                 proposal.origin,
                 seed,
                 int(result.verdict),
@@ -319,6 +321,19 @@ class TrialRunner:
                 result.missing,
             )
         )
+
+    def _packed(self, propensities: tuple[float, ...]) -> bytes:
+        """Return propensities as the store keeps them.
+
+        Comparing many numbers takes as long as packing them, so only the last ones are kept: a
+        strategy that has the same for all trials mostly returns the same object.
+        """
+        if len(propensities) < 2:
+            return _single_number(propensities)
+        if propensities is not self._last_propensities:
+            self._last_propensities = propensities
+            self._last_packed = pack_floats(propensities)
+        return self._last_packed
 
     def complete(self, batch: RowBatch) -> RowBatch:
         """Return a batch ready to be sent, with what its rows refer to for the first time."""
@@ -387,9 +402,7 @@ def mistake_in(strategy: Strategy, method: str, error: Exception) -> UserError:
     )
 
 
-@functools.lru_cache(maxsize=1024)
-def _packed(propensities: tuple[float, ...]) -> bytes:
-    return pack_floats(propensities)
+_single_number = functools.lru_cache(maxsize=1024)(pack_floats)
 
 
 def pack_proposal(proposal: Proposal) -> tuple[bytes, tuple[float, ...], str]:

@@ -203,6 +203,78 @@ def _unpack_ints(data: bytes) -> Ints:
     return (differences.astype(np.uint64) + np.uint64(low & (2**64 - 1))).view(np.int64)
 
 
+_PALETTES = 3
+"""The first byte of rows of weights that `_pack_weights` packed; `_pack_ints` has other numbers."""
+_PALETTE = 4
+"""The most values of a row that has a palette: two bits say which of them a weight is."""
+_GLANCE = 16
+"""Whether a row has few values mostly shows in so many; shorter rows are not worth a palette."""
+
+
+def _pack_weights(rows: npt.NDArray[np.uint16]) -> bytes:
+    """Return rows of weights: those with few values by their palettes, the others as integers.
+
+    Most rows have two to four values, as some features are so many times as common as others. To
+    look for repetitions in them would take three times as long, and more space.
+    """
+    size, count = rows.shape
+    few = np.zeros(size, bool)
+    if count >= _GLANCE:
+        some = np.flatnonzero(_palettes(rows[:, :_GLANCE])[0])
+        has_palette, palettes, index = _palettes(rows[some])
+        few[some[has_palette]] = True
+    if not few.any():
+        return _pack_ints(rows.ravel())
+    padded = np.zeros((int(few.sum()), -(-count // 4) * 4), np.uint8)
+    padded[:, :count] = index[has_palette]
+    quarters = padded.reshape(-1, 4).T
+    pairs = quarters[0] | quarters[1] << 2 | quarters[2] << 4 | quarters[3] << 6
+    sections = [
+        _compressed(np.packbits(few, bitorder="little").tobytes()),
+        _pack_ints(palettes[has_palette].ravel()),
+        _compressed(pairs.tobytes(), zlib.Z_HUFFMAN_ONLY),
+        _pack_ints(rows[~few].ravel()),
+    ]
+    return struct.pack("<BI", _PALETTES, size) + _pack_sections(sections)
+
+
+def _palettes(
+    rows: npt.NDArray[np.uint16],
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.uint16], npt.NDArray[np.uint8]]:
+    """Return which rows have few values, the values of each, and for each weight the number of its.
+
+    The numbers of rows with more values mean nothing.
+    """
+    size = len(rows)
+    palettes = np.zeros((size, _PALETTE), np.uint16)
+    index: npt.NDArray[np.uint8] = np.zeros(rows.shape, np.uint8)
+    left: npt.NDArray[np.bool_] = np.ones(rows.shape, bool)
+    for number in range(_PALETTE):
+        palettes[:, number] = rows[np.arange(size), left.argmax(axis=1)]
+        left &= rows != palettes[:, number : number + 1]
+        index += left
+    return ~np.any(left, axis=1), palettes, index
+
+
+def _unpack_weights(data: bytes, count: int) -> npt.NDArray[np.uint16]:
+    """Return the rows that `_pack_weights` packed; `count`: the features, a column each."""
+    if data[0] != _PALETTES:
+        steps = _unpack_ints(data).astype(np.uint16)
+        return steps.reshape(-1 if len(steps) else 0, count)
+    _, size = struct.unpack_from("<BI", data)
+    flags, packed_palettes, packed_pairs, others = _unpack_sections(data[5:])
+    bits = np.frombuffer(_decompressed(flags), np.uint8)
+    few = np.unpackbits(bits, count=size, bitorder="little").astype(bool)
+    palettes = _unpack_ints(packed_palettes).astype(np.uint16).reshape(-1, _PALETTE)
+    pairs = np.frombuffer(_decompressed(packed_pairs), np.uint8)
+    index = (pairs[:, None] >> np.array([0, 2, 4, 6], np.uint8)) & 3
+    index = index.reshape(len(palettes), -1)[:, :count]
+    rows = np.empty((size, count), np.uint16)
+    rows[few] = np.take_along_axis(palettes, index.astype(np.intp), axis=1)
+    rows[~few] = _unpack_ints(others).reshape(-1, count)
+    return rows
+
+
 def _pack_texts(values: Sequence[str] | Sequence[bytes]) -> bytes:
     data = [
         value.encode(errors="surrogatepass") if isinstance(value, str) else value
@@ -268,8 +340,9 @@ def pack_columns(block: TrialBlock, layout: BlockLayout) -> bytes:
     sections |= {name: _pack_texts(getattr(block, name)) for name in (*_TEXTS, *_BLOBS)}
     sections["numbers"] = _pack_ints(np.diff(block.numbers, prepend=0))
     enabled = np.packbits(unpacked(block.enabled, block.size), axis=1, bitorder="little")
-    sections["enabled"] = _compressed(enabled.tobytes())
-    sections["weight_rows"] = _pack_ints(block.weight_rows.ravel())
+    # Tosses have runs of equal bytes, if anything: looking for more takes four times as long.
+    sections["enabled"] = _compressed(enabled.tobytes(), zlib.Z_RLE)
+    sections["weight_rows"] = _pack_weights(block.weight_rows)
     # The two clocks mostly differ by little.
     sections["wall_ns"] = _pack_ints(_wrapped(block.wall_ns, block.cpu_ns))
     derived = seed_array(layout.seed, block.numbers)
@@ -367,12 +440,7 @@ class _ColumnReader:
         return packed.view("<u8")
 
     def _weight_rows(self, block: TrialBlock, section: bytes) -> npt.NDArray[np.uint16]:
-        steps = _unpack_ints(section).astype(np.uint16)
-        return (
-            steps.reshape(-1, self._layout.features)
-            if len(steps)
-            else steps.reshape(0, self._layout.features)
-        )
+        return _unpack_weights(section, self._layout.features)
 
     def _wall_ns(self, block: TrialBlock, section: bytes) -> Ints:
         differences = _unpack_ints(section).view(np.uint64)

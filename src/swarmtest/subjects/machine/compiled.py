@@ -12,8 +12,9 @@ The loop's contract:
   is false, ``another`` picks among the actions that are possible. That gives the same odds as
   listing the possible ones first, and is much cheaper when most guards are true.
 - ``weighted`` skips the chosen action with probability 1 - weight, and the step is spent (the
-  blog's semantics). ``renormalised`` picks in proportion to the weights, whose running sums are
-  ``bounds``. ``plain`` is for configurations in which all weights are 0 or 1.
+  blog's semantics). ``renormalised`` picks in proportion to the weights of all actions, whose
+  running sums are ``bounds``; it needs no ``picks``, because an action of weight 0 has no room
+  between two sums. ``plain`` is for configurations in which all weights are 0 or 1.
 - Every step is appended to ``record`` *before* it runs, with concrete arguments, so that the step
   that raised is the last one. Arguments that the program might change are recorded as JSON.
 - ``rescued`` is called with an exception that is a correct outcome of the last recorded step.
@@ -310,14 +311,13 @@ def _run_source(
     pick = {
         "plain": "picks[int(random() * size)]",
         "weighted": "picks[int(random() * size)]",
-        "renormalised": "picks[bisect(bounds, random() * top)]",
+        "renormalised": "bisect(bounds, random() * top)",
     }[how]
     lines = [
         f"def {how}(m, rng, picks, weights, bounds, count, record, rescued, another, tally):",
         "    random = rng.random",
         "    note = record.append",
-        "    size = len(picks)",
-        *(["    top = bounds[-1]"] if how == "renormalised" else []),
+        "    top = bounds[-1]" if how == "renormalised" else "    size = len(picks)",
         "    skipped = 0",
         f"    {' = '.join(counters)} = 0",
         *(f"    a{i} = m.{action.name}" for i, action in enumerate(actions)),

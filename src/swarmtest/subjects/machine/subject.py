@@ -37,7 +37,7 @@ _AS_NUMBERS = bytes.maketrans(b"01", b"\0\1")
 
 Length: TypeAlias = int | tuple[int, int] | Callable[[random.Random], int]
 _Loop: TypeAlias = tuple[
-    Callable[..., None], list[int], Sequence[float] | None, Sequence[float] | None
+    Callable[..., None], Sequence[int], Sequence[float] | None, Sequence[float] | None
 ]
 """A generated loop with its ``picks``, ``weights`` and ``bounds`` (see `compiled`)."""
 
@@ -272,20 +272,26 @@ class MachineSubject(Subject):
 
     def _loop(self, configuration: Configuration) -> _Loop:
         """Return the loop for a configuration, with the tables it needs."""
-        bits = configuration.bits
+        if not configuration.fractional:
+            return self.compiled.plain, self._picks_of(configuration.bits), None, None
+        if not configuration.renormalised:
+            picks = self._picks_of(configuration.bits)
+            return self.compiled.weighted, picks, configuration.weights, None
+        bounds = configuration.running_weights()
+        if not self._guarded:
+            return self.compiled.renormalised, (), None, bounds
+        # Only to replace an action that is not possible.
+        picks = self._picks_of(configuration.bits)
+        return self.compiled.renormalised, picks, configuration.weights, bounds
+
+    def _picks_of(self, bits: int) -> Sequence[int]:
+        """Return the numbers of the included actions."""
         picks = self._picks.get(bits)
         if picks is None:
             if len(self._picks) > _MAX_CACHED_PICKS:
                 self._picks.clear()
-            picks = _numbers_of(bits)
-            self._picks[bits] = picks
-        if not configuration.fractional:
-            return self.compiled.plain, picks, None, None
-        if not configuration.renormalised:
-            return self.compiled.weighted, picks, configuration.weights, None
-        # The weights themselves are needed only to replace an action that is not possible.
-        weights = configuration.weights if self._guarded else None
-        return self.compiled.renormalised, picks, weights, configuration.running_weights()
+            picks = self._picks[bits] = _numbers_of(bits)
+        return picks
 
     def _journal(self, configuration: Configuration, seed: int) -> Journal:
         assert self.journal is not None
