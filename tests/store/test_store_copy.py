@@ -7,6 +7,7 @@ import itertools
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from postgres_server import Server
@@ -146,7 +147,7 @@ def test_whatever_changes_changes_the_hash(open_url: Opener) -> None:
     assert all(before != after for before, after in itertools.pairwise(hashes))
 
 
-OTHERWISE = {
+OTHERWISE: dict[str, Any] = {
     "configuration": SPACE.configuration({"pop": 1, "level": "-O2"}).to_bytes(),
     "propensities": pack_floats([0.25]),
     "origin": "layered",

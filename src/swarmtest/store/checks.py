@@ -170,6 +170,7 @@ class _CampaignReader:
         """Count verdicts and faults by column; None if there is anything to look at closely."""
         verdicts, shown = Counter[int](), Counter[str]()
         try:
+            stored = sum(count for _, _, count in self._store.block_ranges(self._number))
             for block in self._store.blocks(self._number):
                 if not _is_sound(block, space, faults, self._targets):
                     return None
@@ -178,7 +179,7 @@ class _CampaignReader:
                 shown.update(map(block.faults.__getitem__, indices))
         except Exception:  # trial by trial, it becomes clear what is damaged
             return None
-        return verdicts, shown
+        return (verdicts, shown) if verdicts.total() == stored else None
 
     def _counted_trials(
         self, space: Space | None, faults: set[str]
