@@ -1,6 +1,6 @@
 """Campaigns among the dying: everything is killed, and nothing may be lost or counted twice.
 
-    python benchmarks/chaos.py [--quick]
+    python benchmarks/chaos.py [--quick] [--only TEXT]
 
 Real processes, Dask schedulers and workers (in part with TLS), SQLite and PostgreSQL stores. Each
 campaign ends with a comparison of its trials and faults with an undisturbed campaign of the same
@@ -12,12 +12,14 @@ subject; children, which run the tests, and the commands that these run; Dask's 
 scheduler; the database; and connections to the scheduler and to the database, which are cut. Which
 one is next follows from a seed. The next kill comes when more tests have run, never after a time.
 
-`--quick` runs two parts, with a cluster of one worker, and kills one of each kind. Nothing stays
-behind when this script is killed itself (`chaos_guard.py`). The last line is one JSON object.
+`--quick` runs two parts, with a cluster of one worker, and kills one of each kind. `--only Dask`
+runs the parts that have this in their name. Nothing stays behind when this script is killed itself
+(`chaos_guard.py`). The last line is one JSON object.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import itertools
 import random
@@ -43,7 +45,6 @@ from chaos_processes import (
     workers_of_hosts,
 )
 from harness import (
-    arguments,
     print_figures,
     print_table,
     progress,
@@ -57,6 +58,7 @@ MACHINE = Kind("steady.py", 3000, spacing=16, coverage=True)
 RULES = Kind("rules.py", 1500, spacing=16, coverage=True)
 COMMAND = Kind("command.toml", 800, spacing=8)
 ON_DASK = Kind("steady.py", 3000, spacing=60, coverage=True)
+FAST_ON_DASK = Kind("steady.py", 30_000, spacing=600, coverage=True)
 TROUBLED = Kind("steady.py", 4000, coverage=True)
 QUICK = Kind("steady.py", 800, spacing=20, coverage=True)
 KINDS = ("campaign", "host", "child", "nanny", "worker", "scheduler", "database", "connection")
@@ -241,6 +243,13 @@ def dask_on_sqlite(chaos: Chaos, part: Part) -> None:
         Storm(chaos, part, ON_DASK, plan | {"connection": 20}, keeper).run()
 
 
+def dask_with_blocks(chaos: Chaos, part: Part) -> None:
+    """Tests that are so fast that workers send them in blocks."""
+    plan = {"child": 20, "host": 10, "worker": 8, "nanny": 4, "scheduler": 4, "campaign": 6}
+    with chaos.cluster(part, False, 0, 0) as keeper:
+        Storm(chaos, part, FAST_ON_DASK, plan | {"connection": 6}, keeper).run()
+
+
 def dask_on_postgresql(chaos: Chaos, part: Part) -> None:
     """A cluster with TLS, and a database that dies."""
     plan = {"child": 60, "host": 25, "worker": 20, "nanny": 12, "scheduler": 12, "campaign": 10}
@@ -363,6 +372,7 @@ PARTS = {
     "local, command": local_command,
     "local, machine, database": local_on_postgresql,
     "Dask": dask_on_sqlite,
+    "Dask, fast tests": dask_with_blocks,
     "Dask with TLS, database": dask_on_postgresql,
     "disk full": disk_full,
     "clock jumps": clock_jumps,
@@ -399,14 +409,22 @@ def print_results(parts: list[Part]) -> None:
 
 def main() -> None:
     """Run the parts and print what they came to."""
-    quick = arguments(__doc__ or "").quick
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="two parts, and one kill of each kind")
+    parser.add_argument("--only", metavar="TEXT", help="the parts with this in their name")
+    options = parser.parse_args()
+    quick = options.quick
+    names = QUICK_PARTS if quick else tuple(PARTS)
+    if options.only is not None:
+        names = tuple(name for name in names if options.only in name)
+        if not names:
+            parser.error(f"--only {options.only}: no part has this in its name: {', '.join(PARTS)}")
     require_modules({"distributed": "'swarmtest[dask]'", "pgserver": "pgserver"})
     require_programs({"cc": "gcc", "openssl": "openssl"})
     parts = []
     with guarded() as place:
         chaos = Chaos(place, quick)
         try:
-            names = QUICK_PARTS if quick else tuple(PARTS)
             for number, name in enumerate(names, 1):
                 progress(f"part {number} of {len(names)}: {name}")
                 part = Part(name)

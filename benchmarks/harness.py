@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import os
 import resource
 import shutil
 import statistics
@@ -83,3 +84,9 @@ def print_figures(figures: dict[str, object]) -> None:
     """The last line of a benchmark: one JSON object."""
     print()
     print(json.dumps(figures))
+
+
+def cpu_seconds_of(pid: int) -> float:
+    """Return the CPU seconds of a process, and of the processes that it has waited for."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")

@@ -7,6 +7,7 @@ the push/pop/add stack of `benchmarks/throughput.py`, 50 steps a test, bound by 
 Dask executor adds to a test: a scheduler and one worker on this machine, against the local executor
 with one worker; for the stack (`dask_overhead_us`, with the start of the processes), and for tests
 of 0.4 ms (`dask_overhead_ms`; the start, measured with a campaign of few tests, is subtracted).
+`dask_overhead_cpu_ms` is the same in CPU time of all processes: scheduler and worker too.
 (c) Trials per second into both stores (`benchmarks/store_speed.py` has more). (d) CPU seconds and
 peak memory of the analysis as tests, features and targets grow; each measurement is a process of
 its own (`benchmarks/scale_measure.py`), of campaigns that are made up (`benchmarks/scale_data.py`
@@ -19,20 +20,28 @@ from __future__ import annotations
 
 import argparse
 import json
+import resource
 import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from harness import print_figures, print_table, progress, require_modules
+from chaos_processes import children_of, command_of
+from harness import (
+    cpu_seconds_of,
+    print_figures,
+    print_table,
+    progress,
+    require_modules,
+)
 from store_speed import fill, postgres, seconds, trials
 from throughput import FEW, MACHINES, SUBJECT, campaign
 
@@ -100,38 +109,81 @@ def workers(size: Size) -> dict[str, object]:
     }
 
 
+@dataclass(frozen=True)
+class Spent:
+    """What a campaign, or a test of it, took."""
+
+    wall: float
+    cpu: float
+
+    def a_test_more_than(self, start: Spent, tests: int) -> Spent:
+        """Return what each of so many tests took beyond the start."""
+        return Spent((self.wall - start.wall) / tests, (self.cpu - start.cpu) / tests)
+
+
 def dask(size: Size) -> dict[str, object]:
     """Part (b)."""
     walls: dict[str, list[float]] = {"local": [], "dask": []}
-    busy: dict[str, list[float]] = {"local": [], "dask": []}
-    with cluster() as address:
+    busy: dict[str, list[Spent]] = {"local": [], "dask": []}
+    with cluster() as (address, processes):
         on_cluster(address, 10)
-        for _ in range(size.rounds):
+        for turn in range(size.rounds):
+            progress(f"part (b), round {turn + 1} of {size.rounds}")
             walls["local"].append(campaign(size.cluster_tests, "coin"))
             walls["dask"].append(on_cluster(address, size.cluster_tests))
             for name, run in (
                 ("local", partial(campaign, strategy="coin", subject=BUSY)),
                 ("dask", partial(on_cluster, address, subject=BUSY)),
             ):
-                start = run(tests=FEW)
-                busy[name].append((run(tests=size.busy_tests) - start) / (size.busy_tests - FEW))
+                start = spent(partial(run, tests=FEW), processes)
+                whole = spent(partial(run, tests=size.busy_tests), processes)
+                busy[name].append(whole.a_test_more_than(start, size.busy_tests - FEW))
     each = {name: 1e6 * statistics.median(w) / size.cluster_tests for name, w in walls.items()}
-    slow = {name: 1e6 * statistics.median(each) for name, each in busy.items()}
+    slow = {name: 1e6 * statistics.median(run.wall for run in runs) for name, runs in busy.items()}
+    cpu = {name: 1e6 * statistics.median(run.cpu for run in runs) for name, runs in busy.items()}
     print(f"\n(b) {size.cluster_tests:,} tests, one worker; wall time")
     print_table(
-        ("executor", "us/test", f"{size.busy_tests:,} long tests, us/test"),
-        [(name, f"{each[name]:,.0f}", f"{slow[name]:,.0f}") for name in each],
+        ("executor", "us/test", f"{size.busy_tests:,} long tests, us/test", "CPU us/test"),
+        [(n, f"{each[n]:,.0f}", f"{slow[n]:,.0f}", f"{cpu[n]:,.0f}") for n in each],
     )
+    pairs = list(zip(busy["dask"], busy["local"], strict=True))
     return {
         "local_us": round(each["local"]),
         "dask_us": round(each["dask"]),
         "dask_overhead_us": round(each["dask"] - each["local"]),
-        "dask_overhead_ms": round(
-            1e3
-            * statistics.median(d - n for d, n in zip(busy["dask"], busy["local"], strict=True)),
-            3,
-        ),
+        "dask_overhead_ms": round(1e3 * statistics.median(d.wall - n.wall for d, n in pairs), 3),
+        "dask_overhead_cpu_ms": round(1e3 * statistics.median(d.cpu - n.cpu for d, n in pairs), 3),
     }
+
+
+def spent(run: Callable[[], float], processes: Sequence[int]) -> Spent:
+    """Return the wall time of a campaign as it says, and the CPU time of all processes."""
+    before = _cpu_seconds(processes)
+    wall = run()
+    return Spent(wall, _cpu_seconds(processes) - before)
+
+
+def _cpu_seconds(processes: Sequence[int]) -> float:
+    """Return the CPU seconds of this process, of others and of all that they have started."""
+    deadline = time.monotonic() + PATIENCE
+    # The hosts of a campaign end after it. Only then does their parent know what they used.
+    while any(children_of(pid) for pid in _workers(processes)):
+        if time.monotonic() > deadline:
+            raise SystemExit("the hosts of a campaign did not end")
+        time.sleep(0.05)
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    own = sum(usage.ru_utime + usage.ru_stime for usage in usages)
+    return own + sum(cpu_seconds_of(pid) for pid in (*processes, *_workers(processes)))
+
+
+def _workers(processes: Sequence[int]) -> list[int]:
+    """Return the processes that nannies have started for their workers."""
+    return [
+        child
+        for pid in processes
+        for child in children_of(pid)
+        if b"resource_tracker" not in command_of(child)
+    ]
 
 
 def on_cluster(address: str, tests: int, subject: str = SUBJECT) -> float:
@@ -142,8 +194,8 @@ def on_cluster(address: str, tests: int, subject: str = SUBJECT) -> float:
 
 
 @contextmanager
-def cluster() -> Iterator[str]:
-    """A scheduler and one worker on this machine."""
+def cluster() -> Iterator[tuple[str, list[int]]]:
+    """A scheduler and one worker on this machine: the address, and their process ids."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
@@ -158,7 +210,7 @@ def cluster() -> Iterator[str]:
                 command = [sys.executable, "-m", "dask", *words, "--dashboard-address", ":0"]
                 started.append(subprocess.Popen(command, stdout=quiet, stderr=quiet))
             _wait_for(host, int(port))
-            yield address
+            yield address, [process.pid for process in started]
         finally:
             for process in reversed(started):
                 process.terminate()

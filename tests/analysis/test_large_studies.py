@@ -111,6 +111,7 @@ def test_the_size_of_blocks_changes_no_result(strategies, monkeypatch):
     monkeypatch.setattr(hit_blocks, "_FLAGS", 1000)
     monkeypatch.setattr(role_cells, "CELLS", 5)
     monkeypatch.setattr(counting, "GROUP_BYTES", 100)
+    monkeypatch.setattr(counting, "SEGMENT_BYTES", 100)
     monkeypatch.setattr(counting, "PIECE_CELLS", 1)
     monkeypatch.setattr(bit_counts, "_GATHERED", 10)
     monkeypatch.setattr(bit_counts, "_TARGETS", 1)

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from swarmtest.campaign.campaign import Campaign
+from swarmtest.campaign.executors.block_batch import SentBlock, pack_batch
 from swarmtest.campaign.executors.dask.executor import Definitions
 from swarmtest.campaign.executors.dask.packages import (
     UnpackedBundle,
@@ -25,13 +26,16 @@ from swarmtest.campaign.executors.dask.packages import (
     version_mismatch,
     versions_of,
 )
-from swarmtest.campaign.executors.dask.worker_side import PathTranslator, RemoteHost
+from swarmtest.campaign.executors.dask.worker_side import RemoteHost
 from swarmtest.campaign.executors.executor import parse_executor
 from swarmtest.campaign.executors.host import HostSetup
 from swarmtest.campaign.executors.host_start import Interpreter, job_maker, spawn
 from swarmtest.campaign.executors.worker import BatchMessage
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Fault
+from swarmtest.coverage.options import CoverageOptions
+from swarmtest.store.blocks.codec import unpack_block
+from swarmtest.store.loose_blocks import BlockLayout
 from swarmtest.store.records import TrialRecord
 from swarmtest.strategies.strategy import parse_strategy
 from swarmtest.subjects.loading import SubjectReference
@@ -196,7 +200,6 @@ def test_what_arrives_lies_at_its_path_below_a_prefix(tmp_path):
     assert stat.S_IMODE(tool.stat().st_mode) == 0o700
     assert str(tool) == unpacked.prefix + str(home / "project" / "tool")
     assert unpacked.coverage == {"beside": unpacked.directory, "cover": ["json"]}
-    assert PathTranslator(unpacked.prefix).text(str(tool)) == str(home / "project" / "tool")
 
 
 @pytest.fixture
@@ -282,47 +285,47 @@ def test_a_message_of_a_worker_arrives_as_it_was_sent():
     assert [type(trial) for trial in arrived.rows] == [TrialRecord, TrialRecord]
 
 
-def test_paths_of_a_worker_are_not_in_what_is_told():
-    there = Fault("exit", "error in /away/home/ann/prog", "see /away/home/ann/log")
-    told = (there.id, there.kind, there.signature, there.details, 3, 3, 1, None)
-    news: Any
-    news = ([], [("prog.py", "x", "/away/home/ann/prog.py")], b"", ["no source: /away/home/ann/x"])
-    translator = PathTranslator("/away")
-    message = BatchMessage([row(3, there.id)], [], [()], news, [told], [])
-    message = BatchMessage.unpack(translator.message(message.pack()))
-    _, sources, _, notes = message.news
-    here = Fault("exit", "error in /home/ann/prog", "see /home/ann/log")
-    assert message.rows == [row(3, here.id)]
-    assert message.faults[0][:4] == (here.id, here.kind, here.signature, here.details)
-    assert sources == [("prog.py", "x", "/home/ann/prog.py")]
-    assert notes == ["no source: /home/ann/x"]
-    later = BatchMessage([row(4, there.id)], [], [()], news, [], [])
-    later = BatchMessage.unpack(translator.message(later.pack()))
-    assert later.rows == [row(4, here.id)]
+def as_block(message):
+    """The same trials in a block, as hosts pack them."""
+    block = pack_batch(message.rows, [], [()] * len(message.rows), [], BlockLayout(0, 11))
+    return message._replace(rows=[], sets=[], set_indices=[], block=tuple(block))
 
 
-def test_a_batch_that_ran_twice_counts_once_and_its_faults_only_with_a_row():
+@pytest.mark.parametrize("form", [lambda message: message, as_block], ids=["rows", "block"])
+def test_a_batch_that_ran_twice_counts_once_and_its_faults_only_with_a_trial(form):
     definitions = Definitions()
     fault = ("abc", "exit", "exit", "", 7, 7, 1, None)
     news: Any = ([("key",)], [], b"", [])
-    copy = BatchMessage([row(7, "abc")], [b"set"], [(0,)], news, [fault], [(7, "test")])
+    copy = form(BatchMessage([row(7, "abc")], [b"set"], [(0,)], news, [fault], [(7, "test")]))
     answer = {"host": "tcp://ant:1/5-1", "last_message": 1}
     assert definitions.accept(answer, [copy], with_rows=False) == [
         ([], [], [], news, [], [], (), None)
     ]
-    later = BatchMessage([row(9, "abc")], [], [()], ([], [], b"", []), [], [])
+    later = form(BatchMessage([row(9, "abc")], [], [()], ([], [], b"", []), [], []))
     (told,) = definitions.accept(answer | {"last_message": 2}, [later], with_rows=True)
-    assert (told.rows, told.faults) == ([row(9, "abc")], [fault])
+    assert told == later._replace(faults=[fault])
     assert definitions.received_from(["tcp://ant:1"]) == {"tcp://ant:1/5-1": 2}
     assert definitions.received_from([]) == {}
 
 
-def start_host(directory, subject):
+def start_host(directory, subject, coverage=None, moved_below=""):
     """A host as a Dask worker starts it, in a directory that has the subject's file."""
     make = job_maker(SubjectReference(subject), subject, parse_strategy("coin"), 11, False)
     interpreter = Interpreter(sys.path, (), str(directory))
-    setup = pickle.dumps(HostSetup(make, 10.0, 0))
-    return RemoteHost("ant/1-1", spawn(interpreter, setup, None), PathTranslator("?"))
+    setup = pickle.dumps(HostSetup(make, 10.0, 0, packs_blocks=True))
+    spawned = spawn(interpreter, setup, coverage, moved_below=moved_below)
+    return RemoteHost("ant/1-1", spawned, moved_below)
+
+
+def rows_of(results, features):
+    """All trials that a host has sent, as rows or in blocks."""
+    rows = []
+    for message in map(BatchMessage.unpack, results.messages):
+        rows += message.rows
+        if message.block is not None:
+            columns = SentBlock._make(message.block).columns
+            rows += unpack_block(columns, BlockLayout(features, 11)).without_hits().records()
+    return rows
 
 
 @pytest.fixture
@@ -352,8 +355,51 @@ def test_what_children_need_for_many_trials_is_imported_once_before_the_first(tm
         results = host.run(list(range(20)), None, 60.0, lambda: False)
     finally:
         host.close()
-    rows = [row for message in results.messages for row in BatchMessage.unpack(message).rows]
-    assert [row.fault for row in rows] == [None] * 20
+    assert [row.fault for row in rows_of(results, 1)] == [None] * 20
+
+
+LOST = """
+from swarmtest import Machine, action
+
+class Lost(Machine):
+    steps = 2
+
+    @action
+    def look(self):
+        raise RuntimeError(f"nothing at {__file__}")
+"""
+
+
+def test_a_host_on_another_machine_packs_blocks_without_that_machines_paths(tmp_path):
+    (tmp_path / "lost.py").write_text(LOST)
+    coverage = CoverageOptions(kinds=("line",), beside=str(tmp_path)).to_plain()
+    host = start_host(tmp_path, "lost.py::Lost", coverage, moved_below=str(tmp_path))
+    try:
+        results = host.run(list(range(600)), None, 60.0, lambda: False)
+    finally:
+        host.close()
+    messages = list(map(BatchMessage.unpack, results.messages))
+    assert any(message.block is not None for message in messages)
+    assert [row.trial for row in rows_of(results, 1)] == list(range(600))
+    faults = [fault for message in messages for fault in message.faults]
+    assert faults
+    for id, kind, signature, details, *_ in faults:
+        assert "nothing at /lost.py" in details
+        assert str(tmp_path) not in signature + details
+        assert id == Fault(kind, signature, details).id
+    assert {row.fault for row in rows_of(results, 1)} == {faults[0][0]}
+    assert {place for message in messages for *_, place in message.news[1]} == {"/lost.py"}
+
+
+def test_what_is_wrong_with_a_subject_on_another_machine_is_told_without_its_paths(tmp_path):
+    (tmp_path / "broken.py").write_text("raise RuntimeError(f'nothing at {__file__}')")
+    host = start_host(tmp_path, "broken.py::Broken", moved_below=str(tmp_path))
+    try:
+        results = host.run([0], None, 60.0, lambda: False)
+    finally:
+        host.close()
+    assert "nothing at /broken.py" in results.error
+    assert str(tmp_path) not in results.error
 
 
 def test_a_slow_worker_gives_back_in_time_what_it_cannot_do(remote_host):

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 from pyroaring import BitMap
-from store_examples import python
+from store_examples import hash_by_records, python
 
 from swarmtest.store import conversion, open_store
 from swarmtest.store.checks import find_damage
-from swarmtest.store.copies import campaign_hash
 
 HASHES = {
     1: "a3683a27046c8741b03167dab2cad796a392eb5784a4a498e11fa2708a45c480",
@@ -39,7 +38,7 @@ def old_file(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("read_only", [False, True])
 def test_every_campaign_is_converted_exactly(old_file: Path, read_only: bool) -> None:
     with open_store(old_file, read_only=read_only) as store:
-        assert {n: campaign_hash(store, n) for n in store.campaign_numbers()} == HASHES
+        assert {n: hash_by_records(store, n) for n in store.campaign_numbers()} == HASHES
         assert [store.faults(n)[0].count for n in (1, 2, 4)] == [4, 4, 1]
         assert store.summary(1)["trials"] == 20
 
@@ -88,4 +87,4 @@ def test_a_conversion_that_is_killed_leaves_the_old_store(old_file: Path) -> Non
     process.communicate(timeout=120)
     assert process.returncode == -9
     with open_store(old_file) as store:
-        assert {n: campaign_hash(store, n) for n in store.campaign_numbers()} == HASHES
+        assert {n: hash_by_records(store, n) for n in store.campaign_numbers()} == HASHES

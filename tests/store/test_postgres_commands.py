@@ -12,7 +12,7 @@ from postgres_server import Server
 from pytest_processes import pytest_words
 
 from swarmtest.store import open_store
-from swarmtest.store.copies import campaign_hash
+from swarmtest.store.content_hash import campaign_hash
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

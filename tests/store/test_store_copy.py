@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from postgres_server import Server
-from store_examples import CAMPAIGN, fault, trial, trials
+from store_examples import CAMPAIGN, SPACE, fault, trial, trials
 
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Source, Target, pack_hits, unpack_hits
-from swarmtest.store.copies import campaign_hash, copy_campaign
+from swarmtest.store.content_hash import campaign_hash
+from swarmtest.store.copies import copy_campaign
 from swarmtest.store.interface import Store
-from swarmtest.store.records import ReductionRecord, TestRecord, WorkerRecord
+from swarmtest.store.records import ReductionRecord, TestRecord, WorkerRecord, pack_floats
 
 Opener = Callable[..., Store]
 
@@ -142,6 +145,87 @@ def test_whatever_changes_changes_the_hash(open_url: Opener) -> None:
         change(store, number)
         hashes.append(campaign_hash(store, number))
     assert all(before != after for before, after in itertools.pairwise(hashes))
+
+
+OTHERWISE: dict[str, Any] = {
+    "configuration": SPACE.configuration({"pop": 1, "level": "-O2"}).to_bytes(),
+    "propensities": pack_floats([0.25]),
+    "origin": "layered",
+    "seed": 8,
+    "verdict": 2,
+    "fault": None,
+    "steps": 8,
+    "skipped": 8,
+    "used": b"\1\2\4",
+    "hits": b"no set",
+    "cpu_ns": 8,
+    "wall_ns": 8,
+    "missing": "why",
+}
+
+
+@pytest.mark.parametrize("name", OTHERWISE)
+def test_whatever_is_different_in_a_trial_changes_the_hash(name: str, open_url: Opener) -> None:
+    plain = trial(70, verdict=1, fault="f", used=b"\1\2\3", propensities=pack_floats([0.5]))
+    hashes = []
+    for value in (getattr(plain, name), OTHERWISE[name]):
+        store = open_url(":memory:")
+        number = store.add_campaign(dataclasses.replace(CAMPAIGN, created=1.0))
+        store.record(number, [*trials(0, 70), plain._replace(**{name: value})])
+        hashes.append(campaign_hash(store, number))
+    assert hashes[0] != hashes[1]
+
+
+def test_the_hash_does_not_depend_on_how_trials_are_cut_into_blocks(open_url: Opener) -> None:
+    whole, cut = open_url(":memory:"), open_url(":memory:")
+    number = fill(whole, 900)
+    copied = copy_campaign(whole, cut, number)
+    for each in cut.trials(copied.number):
+        assert each.hits is None or unpack_hits(each.hits)
+    pieces = open_url(":memory:")
+    other = pieces.add_campaign(whole.campaign(number))
+    pieces.add_sources(other, whole.sources(number))
+    ids = pieces.target_ids([*whole.targets().values()])
+    assert ids == [*whole.targets()]
+    records = [*whole.trials(number)]
+    for start in range(0, 900, 90):
+        pieces.record(other, records[start : start + 90])
+    pieces.record(other, (), whole.faults(number), [*whole.tests(number)])
+    for reduction in whole.reductions(number):
+        pieces.add_reduction(other, reduction)
+    for worker in whole.workers(number):
+        pieces.note_worker(other, worker)
+    pieces.update_campaign(other, outside=whole.campaign(number).outside)
+    assert len(pieces.block_ranges(other)) == 10
+    assert len(whole.block_ranges(number)) == len(cut.block_ranges(copied.number)) == 1
+    assert campaign_hash(pieces, other) == copied.hash == campaign_hash(cut, copied.number)
+
+
+def test_blocks_are_copied_as_they_are(crowded: Store, open_url: Opener) -> None:
+    here = open_url(":memory:")
+    number = fill(here, 900)
+    copied = copy_campaign(here, crowded, number)
+    (before,), (after,) = here.packed_blocks(number), crowded.packed_blocks(copied.number)
+    assert after == before._replace(targets=after.targets)
+
+
+def test_hits_of_targets_that_are_gone_are_left_out_of_the_copy(
+    store: Store, tmp_path: Path, open_url: Opener
+) -> None:
+    here = open_url(tmp_path / "here.db")
+    number = fill(here, 300)
+    here.close()
+    connection = sqlite3.connect(tmp_path / "here.db")
+    connection.execute("DELETE FROM targets WHERE id = 4")
+    connection.commit()
+    connection.close()
+    here = open_url(tmp_path / "here.db")
+    copied = copy_campaign(here, store, number)
+    assert copied.unknown_targets == 1
+    for before, after in zip(here.trials(number), store.trials(copied.number), strict=True):
+        assert after._replace(hits=None) == before._replace(hits=None)
+        assert (before.hits is None) == (after.hits is None)
+        assert _names(store, after.hits) == _names(here, before.hits)
 
 
 def test_a_copy_that_is_not_equal_stays_unfinished(

@@ -240,10 +240,16 @@ def adjusted_for(p: Floats, comparisons: int, times: npt.NDArray[np.int64]) -> F
     >>> adjusted_for(np.array([0.01, 0.03]), 4, np.array([1, 2])).round(3).tolist()
     [0.04, 0.04]
     """
-    order = np.argsort(p)[::-1]
-    ranks = np.cumsum(times[order[::-1]])[::-1]
+    order = np.argsort(p)
+    # In place, because there may be millions.
+    values = p[order]
+    values *= comparisons
+    values /= np.cumsum(times[order])
+    from_end = values[::-1]
+    np.minimum.accumulate(from_end, out=from_end)
+    np.minimum(values, 1.0, out=values)
     adjusted = np.empty(len(p))
-    adjusted[order] = np.minimum(1.0, np.minimum.accumulate(p[order] * comparisons / ranks))
+    adjusted[order] = values
     return adjusted
 
 

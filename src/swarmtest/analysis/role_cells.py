@@ -3,7 +3,7 @@
 Targets that the same tests hit share a row. The counts of 500,000 rows x 300 features take 600 MB,
 and everything that follows from them would take ten times as much. So that is computed for some
 rows at a time, and of the whole table only the roles are kept (a byte per cell), and the p-values
-of triggers and suppressors.
+of triggers and suppressors. The counts of a large table are not kept either (`SegmentedCells`).
 
 A feature that is alone in its test had to be there, since the empty test is never run. Such a hit
 says something about the feature only if the empty test would *not* have hit, which is known in two
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
@@ -97,6 +97,13 @@ class RoleCellSource(Protocol):
         """Return the cells of some rows."""
 
 
+class CellTable(RoleCellSource, Protocol):
+    """Cells of which some rows can be a table of their own."""
+
+    def rows(self, rows: npt.NDArray[np.intp]) -> CellTable:
+        """Return a table of only some of the rows, in order."""
+
+
 class RoleClaims(NamedTuple):
     """The triggers and suppressors of a table: the only cells that can be discoveries."""
 
@@ -139,21 +146,27 @@ class RoleRows:
         Exact p-values cost more than everything before them, so only claims get them.
         """
         features = self.cells.shape[1]
-        parts, p_values = [np.empty(0, np.int64)], [np.empty(0)]
+        claims = sum(len(self._claimed(part)) for part in self.parts())
+        positions, p_value = np.empty(claims, np.int64), np.empty(claims)
+        end = 0
         for part in self.parts():
-            codes = self.codes[part]
-            claimed = np.flatnonzero((codes == 1) | (codes == 2))
+            claimed = self._claimed(part)
             cells = self.cells.of(part)
             counts = (cells.containing, cells.informative, cells.base)
-            p_values.append(_p_values(*(array.ravel()[claimed] for array in counts)))
-            parts.append(claimed + part.start * features)
-        positions, p_value = np.concatenate(parts), np.concatenate(p_values)
+            start, end = end, end + len(claimed)
+            p_value[start:end] = _p_values(*(array.ravel()[claimed] for array in counts))
+            positions[start:end] = claimed + part.start * features
         below = p_value < 1
         adjusted = np.ones(len(positions))
         adjusted[below] = adjusted_for(
             p_value[below], self._comparisons(), self.targets[positions[below] // max(features, 1)]
         )
         return RoleClaims(positions, p_value, adjusted)
+
+    def _claimed(self, part: slice) -> npt.NDArray[np.intp]:
+        """Return the positions of triggers and suppressors in some rows."""
+        codes = self.codes[part]
+        return np.flatnonzero((codes == 1) | (codes == 2))
 
     def discoveries(self, rate: float) -> Codes:
         """Return `codes` with only the roles that survive the correction; others are irrelevant.
@@ -365,3 +378,71 @@ def _empty_would_not_hit(
     silent = np.where((alone == 0) & ~suppressor, tests, 0).max(axis=1, keepdims=True)
     clear: Bools = alone / np.maximum(tests, 1) * silent >= math.log(len(tests) / _BY_CHANCE)
     return clear
+
+
+@dataclass
+class SegmentedCells:
+    """Cells of a table whose counts would not fit the memory.
+
+    A segment of rows is counted when one of its rows is needed, and kept until another one is.
+    """
+
+    count: Callable[[slice], CountedCells]
+    """Counts some rows, with a pass over the tests."""
+    length: int
+    features: int
+    step: int
+    """Rows in a segment."""
+    _at: int = -1
+    _counted: CountedCells | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Return the numbers of rows and features."""
+        return self.length, self.features
+
+    def rows(self, rows: npt.NDArray[np.intp]) -> CellTable:
+        """Return a table of only some of the rows, in order."""
+        return _SelectedCells(self, rows)
+
+    def of(self, rows: Any) -> RoleCells:
+        """Return the cells of some rows."""
+        numbers = np.arange(self.length)[rows] if isinstance(rows, slice) else np.asarray(rows)
+        segments = numbers // self.step
+        order = np.argsort(segments, kind="stable")
+        parts = [
+            self._segment(segment).of(numbers[segments == segment] - segment * self.step)
+            for segment in np.unique(segments).tolist()
+        ]
+        back = np.argsort(order)
+        joined = zip(*parts, strict=True)
+        return RoleCells(*(np.concatenate(arrays)[back] for arrays in joined))
+
+    def _segment(self, number: int) -> CountedCells:
+        if self._counted is None or self._at != number:
+            self._counted = None  # gives the memory back before more is taken
+            start = number * self.step
+            self._counted = self.count(slice(start, min(start + self.step, self.length)))
+            self._at = number
+        return self._counted
+
+
+@dataclass(frozen=True)
+class _SelectedCells:
+    """Some of the rows of a table in segments."""
+
+    whole: SegmentedCells
+    chosen: npt.NDArray[np.intp]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Return the numbers of rows and features."""
+        return len(self.chosen), self.whole.features
+
+    def rows(self, rows: npt.NDArray[np.intp]) -> CellTable:
+        """Return a table of only some of the rows, in order."""
+        return _SelectedCells(self.whole, self.chosen[rows])
+
+    def of(self, rows: Any) -> RoleCells:
+        """Return the cells of some rows."""
+        return self.whole.of(self.chosen[rows])

@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-from pyroaring import BitMap
 
 from swarmtest.analysis.intervals import normal_quantile
 from swarmtest.analysis.rank_tests import wilcoxon_signed_rank
@@ -28,8 +27,10 @@ from swarmtest.focus.history import History
 from swarmtest.focus.known_faults import place_of_fault
 from swarmtest.focus.outcome import Count, FocusedFault, FocusedTarget
 from swarmtest.focus.planning import PlannedTarget
+from swarmtest.store.blocks import TrialBlock
+from swarmtest.store.blocks.hits import Bools, Ints
 from swarmtest.store.interface import Store
-from swarmtest.store.records import FaultRecord, TrialRecord
+from swarmtest.store.records import FaultRecord
 from swarmtest.strategies.directed.directed import DEFAULT, UNDIRECTED
 
 # Ratios of hitting fractions, with intervals.
@@ -265,6 +266,7 @@ def summarise(first: Sequence[float], second: Sequence[float]) -> RatioSummary:
 # Counting the tests of a campaign.
 
 DIRECTED = "directed"
+_WAYS = (DIRECTED, UNDIRECTED, DEFAULT)
 
 
 @dataclass
@@ -294,68 +296,97 @@ class FocusCounts:
         return Count(hits.get(way, 0), self.tests[way], self.cpu[way])
 
 
-def way_of(trial: TrialRecord) -> str:
+def _way_of(origin: str) -> str:
     """Return the sort of a test of a focused campaign: directed, undirected or default."""
-    return trial.origin if trial.origin in (UNDIRECTED, DEFAULT) else DIRECTED
+    return origin if origin in (UNDIRECTED, DEFAULT) else DIRECTED
 
 
 def count_hits(store: Store, campaign: int, names: Iterable[str]) -> FocusCounts:
     """Count the hits of the targets in `names` in a campaign's tests; faults are always counted."""
     ids, functions = _ids_of(store, campaign, names)
     counted = FocusCounts(targets={name: _TargetCounts() for name in names})
-    wanted = BitMap(ids)
-    for trial in store.trials(campaign):
-        if not trial.hits_are_known:
-            continue
-        way = way_of(trial)
-        counted.tests[way] += 1
-        counted.cpu[way] += trial.cpu_ns / 1e9
-        if way == DIRECTED:
-            counted.configurations.add(trial.configuration)
-        if trial.fault:
-            _note_fault(counted, trial, way)
-        if trial.hits:
-            hits = BitMap.deserialize(trial.hits)
-            for id in hits & wanted:
-                _note(counted.targets[ids[id]], trial, way, hits, functions[id])
+    for block in store.blocks(campaign):
+        _BlockCounter(counted, block).count(ids, functions)
     return counted
 
 
-def _note_fault(counted: FocusCounts, trial: TrialRecord, way: str) -> None:
-    assert trial.fault is not None
-    shown = counted.faults.setdefault(trial.fault, {})
-    shown[way] = shown.get(way, 0) + 1
-    seen = counted.targets.get(f"fault:{trial.fault}")
-    if seen is not None:
-        _note(seen, trial, way, BitMap(), BitMap())
+class _BlockCounter:
+    """Adds a block of tests to the counts."""
 
+    def __init__(self, counted: FocusCounts, block: TrialBlock) -> None:
+        self._counted = counted
+        self._block = block
+        known = block.hits_known
+        ways = np.array([_WAYS.index(_way_of(origin)) for origin in block.origins])
+        by_origin = ways[block.origin_index]
+        self._flags = {way: known & (by_origin == place) for place, way in enumerate(_WAYS)}
+        self._directed = np.flatnonzero(self._flags[DIRECTED])
+        chosen = block.take(self._directed).configurations()
+        self._configurations = dict(zip(self._directed.tolist(), chosen, strict=True))
 
-def _note(
-    seen: _TargetCounts, trial: TrialRecord, way: str, hits: BitMap, function: BitMap
-) -> None:
-    seen.hits[way] += 1
-    if way == DIRECTED:
-        seen.configurations.add(trial.configuration)
-        seen.ways.add((hits & function).serialize())
+    def count(self, ids: dict[int, str], functions: dict[int, Ints]) -> None:
+        """Count the tests, the faults, and the targets in `ids`."""
+        counted, block = self._counted, self._block
+        for way, flags in self._flags.items():
+            counted.tests[way] += int(flags.sum())
+            counted.cpu[way] += int(block.cpu_ns[flags].sum()) / 1e9
+        counted.configurations.update(self._configurations.values())
+        for place, fault in enumerate(block.faults):
+            shows = block.fault_index == place
+            shown = counted.faults.setdefault(fault, {}) if self._is_counted(shows) else {}
+            for way, flags in self._flags.items():
+                hits = int((flags & shows).sum())
+                if hits:
+                    shown[way] = shown.get(way, 0) + hits
+            if f"fault:{fault}" in counted.targets:
+                nothing = np.empty(0, np.int64)
+                self._note(counted.targets[f"fault:{fault}"], shows, nothing)
+        for target in np.intersect1d(block.hits.targets, [*ids]).tolist():
+            self._note(counted.targets[ids[target]], self._hit(target), functions[target])
+
+    def _is_counted(self, shows: Bools) -> bool:
+        return any(bool((flags & shows).any()) for flags in self._flags.values())
+
+    def _hit(self, target: int) -> Bools:
+        """Return which tests of the block have hit a target that some of them have."""
+        hits = self._block.hits
+        number = hits.classes[np.searchsorted(hits.targets, target)]
+        flags = np.zeros(self._block.size, bool)
+        flags[hits.members(number)] = True
+        return flags
+
+    def _note(self, seen: _TargetCounts, hit: Bools, function: Ints) -> None:
+        """Count tests that have hit a target; `function` has the lines around it."""
+        for way, flags in self._flags.items():
+            seen.hits[way] += int((flags & hit).sum())
+        directed = self._directed[hit[self._directed]]
+        if not len(directed):
+            return
+        seen.configurations.update(map(self._configurations.__getitem__, directed.tolist()))
+        lines = np.intersect1d(self._block.hits.targets, function)
+        if not len(lines):
+            seen.ways.add(b"")
+            return
+        reached = np.array([self._hit(line)[directed] for line in lines.tolist()])
+        for way in np.unique(reached, axis=1).T:
+            seen.ways.add(lines[way].tobytes())
 
 
 def _ids_of(
     store: Store, campaign: int, names: Iterable[str]
-) -> tuple[dict[int, str], dict[int, BitMap]]:
+) -> tuple[dict[int, str], dict[int, Ints]]:
     """Return the store's ids of the named targets, and for each the lines of its function."""
     wanted = set(names)
-    reached = BitMap()
-    for trial in store.trials(campaign):
-        if trial.hits:
-            reached |= BitMap.deserialize(trial.hits)
-    targets = store.targets(reached)
+    targets = store.targets(store.hit_summary(campaign).targets.tolist())
     lines_by_function: dict[tuple[str, str], list[int]] = {}
     for id, target in targets.items():
         if target.kind == "line":
             lines_by_function.setdefault((target.source, target.function), []).append(id)
     ids = {id: str(target) for id, target in targets.items() if str(target) in wanted}
     functions = {
-        id: BitMap(lines_by_function.get((targets[id].source, targets[id].function), ()))
+        id: np.array(
+            lines_by_function.get((targets[id].source, targets[id].function), ()), np.int64
+        )
         for id in ids
     }
     return ids, functions

@@ -8,6 +8,7 @@ own, the code that it changes runs at import), all tests are run.
 
 from __future__ import annotations
 
+import heapq
 import json
 from pathlib import Path
 from typing import Any
@@ -44,11 +45,17 @@ def check_features(subject: Subject, record: CampaignRecord) -> None:
 
 def draw_trials(store: Store, campaign: int, most: int, seed: int) -> list[TrialRecord]:
     """Return at most `most` of a campaign's trials, chosen by the seed."""
-    usable = [trial for trial in store.trials(campaign) if trial.verdict != Verdict.INVALID]
+    usable = [
+        number
+        for block in store.blocks(campaign, hits=False)
+        for number in block.numbers[block.verdicts != Verdict.INVALID].tolist()
+    ]
     if len(usable) > most:
-        usable.sort(key=lambda trial: mixed(key_of(str(trial.trial)) ^ mixed(seed)))
-        usable = sorted(usable[:most])
-    return usable
+        by_chance = mixed(seed)
+        usable = heapq.nsmallest(
+            most, usable, key=lambda number: mixed(key_of(str(number)) ^ by_chance)
+        )
+    return list(store.chosen_trials(campaign, usable))
 
 
 def tests_of(

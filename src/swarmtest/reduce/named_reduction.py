@@ -18,6 +18,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from swarmtest.campaign.campaign_subject import scoped_to_subject
 from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.core.result import Fault, Verdict
@@ -34,6 +37,7 @@ from swarmtest.reduce.named_tests import NamedTest, named_test, seconds_of
 from swarmtest.reduce.quality import PlainFile, Quality, quality_of
 from swarmtest.reduce.reduction import Reduced, reduce_test
 from swarmtest.store import open_store
+from swarmtest.store.blocks import unpacked
 from swarmtest.store.interface import Store
 from swarmtest.subjects.loading import SubjectReference
 
@@ -388,21 +392,31 @@ def targets_hit(named: NamedTest, coverage: Coverage | None, seconds: float) -> 
 
 def minimal_ids(store: Store, campaign: int) -> list[str]:
     """Return the ids of the minimal mutants by a campaign's recorded kills (section 3.5.1.3)."""
-    import numpy as np
-    from pyroaring import BitMap
-
-    rows = [BitMap.deserialize(t.hits) for t in store.trials(campaign) if t.hits]
-    hit = BitMap.union(*rows) if rows else BitMap()
+    hit = store.hit_summary(campaign).targets.tolist()
     mutants = {id: t for id, t in store.targets(hit).items() if t.kind == "mutant"}
     if not mutants:
         raise UserError(
             f"campaign {campaign} has no mutants yet: `swarmtest mutate --campaign {campaign}` "
             "first"
         )
-    killed = np.array([[id in row for row in rows] for id in mutants], bool)
+    killed = _recorded_kills(store, campaign, [*mutants])
     minimal = minimal_mutants(killed, minimal_tests(killed)[0])
     ids = [target.name.rpartition(" ")[2] for target in mutants.values()]
     return [ids[i] for i in minimal]
+
+
+def _recorded_kills(store: Store, campaign: int, mutants: list[int]) -> npt.NDArray[np.bool_]:
+    """Return which of the tests that kill any mutant (columns) kill each of the mutants (rows)."""
+    parts = [np.zeros((len(mutants), 0), bool)]
+    for block in store.blocks(campaign):
+        hits = block.hits
+        here = np.isin(mutants, hits.targets)
+        if here.any():
+            classes = hits.classes[np.searchsorted(hits.targets, np.array(mutants)[here])]
+            killed = np.zeros((len(mutants), block.size), bool)
+            killed[here] = unpacked(hits.class_bits(classes), block.size)
+            parts.append(killed[:, killed.any(axis=0)])
+    return np.concatenate(parts, axis=1)
 
 
 def _share(option: KeepOption) -> float:

@@ -13,8 +13,10 @@ from swarmtest.analysis.hit_blocks import HitBlock, blocks_of_tests, hit_blocks
 from swarmtest.analysis.intervals import Floats
 from swarmtest.analysis.propensities import Propensities
 from swarmtest.analysis.role_cells import (
+    CellTable,
     CountedCells,
     CountedColumns,
+    SegmentedCells,
     counted_columns,
 )
 from swarmtest.analysis.trial_columns import Evidence
@@ -24,6 +26,9 @@ from swarmtest.roles.roles import RoleTable
 GROUP_BYTES = 256 << 20
 """Memory for the hits of groups of tests that share a configuration. If there are more groups,
 more passes over the tests are made."""
+
+SEGMENT_BYTES = 128 << 20
+"""Memory for the counts of a table. A larger table is counted in segments."""
 
 PIECE_CELLS = 8_000_000
 """The most counts of a block that are in memory at a time."""
@@ -75,7 +80,9 @@ class RoleCounter:
             rows, own = np.unique(row[at : at + len(targets)], return_inverse=True)
             at += len(targets)
             named = tuple(target for _, target in targets)
-            tables.append(self.table(named, cells.rows(rows), hits[rows], own.ravel()))
+            whole = len(rows) == cells.shape[0]
+            part = cells if whole else cells.rows(rows)
+            tables.append(self.table(named, part, hits[rows], own.ravel()))
         return tables
 
     def fault_table(self) -> RoleTable:
@@ -98,7 +105,7 @@ class RoleCounter:
     def table(
         self,
         targets: tuple[Target, ...],
-        cells: CountedCells,
+        cells: CellTable,
         hits: npt.NDArray[np.int64],
         row: npt.NDArray[np.intp] | None = None,
     ) -> RoleTable:
@@ -106,9 +113,35 @@ class RoleCounter:
         shown = hits if row is None else hits[row]
         return RoleTable(targets, self._evidence.features, shown, cells, self._confidence, row)
 
-    def cells(self, blocks: Blocks, rows: int) -> tuple[CountedCells, npt.NDArray[np.int64]]:
-        """Return the counts of `rows` rows, and how many tests hit each."""
+    def cells(self, blocks: Blocks, rows: int) -> tuple[CellTable, npt.NDArray[np.int64]]:
+        """Return the counts of `rows` rows, and how many tests hit each.
+
+        If the counts do not fit into `SEGMENT_BYTES`, a segment of rows is counted when it is
+        needed, with a pass over the tests for each.
+        """
+        step = max(SEGMENT_BYTES // self._bytes_of_row, 1)
+        if rows <= step:
+            return self._count(blocks, slice(0, rows))
+        hits = np.zeros(rows, np.int64)
+        for block in blocks(slice(0, rows)):
+            block.add(hits, block.hits)
+        features = len(self._evidence.features)
+
+        def count(part: slice) -> CountedCells:
+            return self._count(blocks, part)[0]
+
+        return SegmentedCells(count, rows, features, step), hits
+
+    @property
+    def _bytes_of_row(self) -> int:
+        columns = self._columns
+        of_sums = 0 if columns.few else 8 * len(self._evidence.features)
+        return 4 * len(columns.words) + of_sums
+
+    def _count(self, blocks: Blocks, segment: slice) -> tuple[CountedCells, npt.NDArray[np.int64]]:
+        """Count the rows of a segment, in one pass over the tests if their groups are few."""
         evidence, chances, columns = self._evidence, self._chances, self._columns
+        rows = segment.stop - segment.start
         counts = np.zeros((rows, len(columns.words)), np.int32)
         sums = None if columns.few else np.zeros((rows, len(evidence.features)))
         hits = np.zeros(rows, np.int64)
@@ -120,7 +153,8 @@ class RoleCounter:
             part = slice(start, min(start + step, rows))
             together = np.zeros((part.stop - part.start, groups), np.int32)
             informative = np.zeros(len(together), np.int64)
-            pieces = (piece for block in blocks(part) for piece in block.pieces(most_classes))
+            wanted = slice(segment.start + part.start, segment.start + part.stop)
+            pieces = (piece for block in blocks(wanted) for piece in block.pieces(most_classes))
             for block in pieces:
                 block.add(hits[part], block.hits)
                 if len(block.chosen):

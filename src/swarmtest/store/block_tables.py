@@ -20,6 +20,7 @@ from pyroaring import BitMap
 from swarmtest.store.loose_blocks import (
     BlockLayout,
     BlockTotals,
+    FaultTotal,
     PackedBlock,
     can_be_loose,
     is_loose,
@@ -56,12 +57,17 @@ ORDER BY first
 TABLES = ("blocks", "block_faults", "block_targets", "block_hits")
 """The tables with a row, or several, per block."""
 
-READ_BLOCK = """
-SELECT blocks.first, blocks.last, columns, targets, hits FROM blocks
+_JOINED = """
 LEFT JOIN block_targets ON block_targets.campaign = blocks.campaign
                        AND block_targets.first = blocks.first
 LEFT JOIN block_hits ON block_hits.campaign = blocks.campaign AND block_hits.first = blocks.first
 """
+READ_BLOCK = f"SELECT blocks.first, blocks.last, columns, targets, hits FROM blocks{_JOINED}"
+READ_PACKED = (
+    f"SELECT {', '.join(f'blocks.{name}' for name in BlockTotals._fields)}, "
+    f"features, columns, targets, hits FROM blocks{_JOINED}"
+)
+"""All parts of a block."""
 READ_COLUMNS = "SELECT first, last, columns, NULL, NULL FROM blocks "
 """The same without hits."""
 
@@ -97,6 +103,13 @@ def unpack_row(row: Row, layout: BlockLayout, *, hits: bool = True) -> TrialBloc
         return unpack_hits_of_block(bytes(targets or b""), bytes(positions or b""), size)
 
     return unpack_block(bytes(columns), layout, read_hits if hits else None)
+
+
+def packed_row(row: Row, faults: list[FaultTotal]) -> PackedBlock:
+    """Return the block of a row of `READ_PACKED`, as it was packed."""
+    *totals, features, columns, targets, hits = row
+    parts = (bytes(part or b"") for part in (features, columns, targets, hits))
+    return PackedBlock(BlockTotals._make(map(int, totals)), faults, *parts)
 
 
 # Writing.

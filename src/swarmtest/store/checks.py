@@ -19,6 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple, TypeVar, get_origin, get_type_hints
 
+import numpy as np
 from pyroaring import BitMap
 
 from swarmtest.core.configuration import Configuration
@@ -26,6 +27,8 @@ from swarmtest.core.errors import UserError
 from swarmtest.core.result import Verdict
 from swarmtest.core.space import Space
 from swarmtest.core.targets import Target
+from swarmtest.store.blocks import TrialBlock
+from swarmtest.store.blocks.columns import ODD_COUNTS, ODD_HITS
 from swarmtest.store.copies import IdTranslation
 from swarmtest.store.interface import Store
 from swarmtest.store.records import (
@@ -157,13 +160,36 @@ class _CampaignReader:
         self._try("its targets", lambda: self._store.watched_targets(self._number))
         self._try("its sums", lambda: self._store.hit_summary(self._number))
         self._try("its sums of features", lambda: self._store.feature_summary(self._number))
+        counted = self._counted_blocks(space, faults) or self._counted_trials(space, faults)
+        if not self.damage and record.status != "running":
+            self._check_totals(*counted)
+
+    def _counted_blocks(
+        self, space: Space | None, faults: set[str]
+    ) -> tuple[Counter[int], Counter[str]] | None:
+        """Count verdicts and faults by column; None if there is anything to look at closely."""
+        verdicts, shown = Counter[int](), Counter[str]()
+        try:
+            stored = sum(count for _, _, count in self._store.block_ranges(self._number))
+            for block in self._store.blocks(self._number):
+                if not _is_sound(block, space, faults, self._targets):
+                    return None
+                verdicts.update(block.verdicts.tolist())
+                indices = block.fault_index[block.fault_index >= 0].tolist()
+                shown.update(map(block.faults.__getitem__, indices))
+        except Exception:  # trial by trial, it becomes clear what is damaged
+            return None
+        return (verdicts, shown) if verdicts.total() == stored else None
+
+    def _counted_trials(
+        self, space: Space | None, faults: set[str]
+    ) -> tuple[Counter[int], Counter[str]]:
         verdicts, shown = Counter[int](), Counter[str]()
         for trial in self.trials(space, faults):
             verdicts[int(trial.verdict)] += 1
             if trial.fault is not None:
                 shown[trial.fault] += 1
-        if not self.damage and record.status != "running":
-            self._check_totals(verdicts, shown)
+        return verdicts, shown
 
     def record(self) -> tuple[CampaignRecord, Space | None]:
         """Return the record of the campaign, and its space; None if it has no dimensions."""
@@ -434,6 +460,35 @@ def _has_form(value: Any, form: Any) -> bool:
     return isinstance(value, form)
 
 
+def _is_sound(block: TrialBlock, space: Space | None, faults: set[str], targets: BitMap) -> bool:
+    """Return whether all trials of a block are as they should be; decode every column."""
+    numbers = (block.numbers, block.steps, block.skipped, block.cpu_ns, block.wall_ns)
+    hits = block.hits
+    texts = (*block.origins, *block.missing, *block.faults)
+    return (
+        min(int(column.min()) for column in numbers) >= 0
+        and bool((np.diff(block.numbers) > 0).all())
+        and bool(np.isin(block.verdicts, list(Verdict)).all())
+        and all(isinstance(text, str) for text in texts)
+        and faults.issuperset(block.faults)
+        and len(block.seeds) == block.size
+        and block.used.shape == (block.features, block.size)
+        and not (block.used_states == ODD_COUNTS).any()
+        and not (block.hit_states == ODD_HITS).any()
+        and not BitMap(hits.targets.astype(np.uint32)) - targets
+        and int(hits.positions.max(initial=0)) < block.size
+        and all(_sound_propensities(row, block.features) for row in block.propensity_rows)
+        and all(_sound_configuration(space, each) for each in _distinct_configurations(block))
+    )
+
+
+def _distinct_configurations(block: TrialBlock) -> list[bytes]:
+    """Return a configuration for each that differs in more than which features are on."""
+    kinds = np.stack([block.kinds, block.weight_index, block.tail_index], axis=1)
+    _, examples = np.unique(kinds, axis=0, return_index=True)
+    return block.take(np.sort(examples)).configurations()
+
+
 def _sound_configuration(space: Space | None, packed: bytes) -> bool:
     if space is None:
         return True
@@ -512,7 +567,7 @@ def _save_campaign(
     status = "interrupted" if record.status == "running" else record.status
     number = destination.add_campaign(replace(record, status=status, outside=None, id=0))
     try:
-        ids.translate(BitMap(source.watched_targets(record.id)))
+        ids.translate([*source.watched_targets(record.id)])
         destination.add_sources(number, source.sources(record.id))
     except Exception as error:
         reader.damage.append(Damage(f"campaign {record.id}", _cannot("read", error), record.id))

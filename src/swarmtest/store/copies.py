@@ -2,11 +2,9 @@
 
 An incomplete copy has the status ``copying``; copying again continues where it ended. When all is
 written, the copy is read back; only if it has the same hash as the original does it get the
-original's status.
+original's status (`content_hash`).
 
-The hash of a campaign is the same in every store, whatever ids a store assigns. Targets are hashed
-by their contents. The hash of a set of hits is the sum of its targets' hashes, so that its order
-does not matter and numpy can add it up.
+Blocks of trials are copied as they are, except for the ids of targets.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,142 +22,20 @@ from pyroaring import BitMap
 
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Target, pack_hits
+from swarmtest.store.blocks import TrialBlock
+from swarmtest.store.blocks.codec import renumber_targets, unpack_hit_summary, unpack_whole
+from swarmtest.store.content_hash import ContentHash, TargetTable, campaign_hash
 from swarmtest.store.interface import Store
+from swarmtest.store.loose_blocks import BlockLayout, PackedBlock, features_of
 from swarmtest.store.records import CampaignRecord, TrialRecord
 
 COPYING = "copying"
 """The status of a campaign whose copy is not complete."""
 _COPY_OF = "copy_of"
 _BATCH = 4096
-"""Trials that are written at once: a full block."""
-_SECTIONS = ("campaign", "sources", "watched", "trials", "faults", "tests", "reductions", "workers")
-_text = json.JSONEncoder(sort_keys=True).encode
-_REMEMBERED = 4096
-"""Sets of hits that are cached: most tests of a campaign reach the same as earlier ones."""
+"""Tests that are written at once."""
 
 T = TypeVar("T")
-
-
-# Hashing.
-
-
-def campaign_hash(store: Store, campaign: int, record: CampaignRecord | None = None) -> str:
-    """Return the hash of everything that a store keeps of a campaign.
-
-    `record` replaces the stored record of the campaign.
-
-    >>> from swarmtest.store.records import CampaignRecord, TrialRecord
-    >>> from swarmtest.store import open_store
-    >>> with open_store(":memory:") as store:
-    ...     for _ in range(2):
-    ...         record = CampaignRecord("stack.py", "coin", 7, {"dimensions": []}, created=1.0)
-    ...         store.record(store.add_campaign(record), [TrialRecord(0, b"", steps=20)])
-    ...     campaign_hash(store, 1) == campaign_hash(store, 2)
-    True
-    """
-    content = ContentHash(store)
-    content.add_rest(campaign, record or store.campaign(campaign))
-    for trial in store.trials(campaign):
-        content.add_trial(trial)
-    return content.hexdigest()
-
-
-class ContentHash:
-    """The hash of a campaign's contents; its sections may be added in any order."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._targets = TargetSums(store)
-        self._sections = {name: hashlib.sha256() for name in _SECTIONS}
-
-    @property
-    def unknown_targets(self) -> int:
-        """How many ids among the hits are not targets of the store."""
-        return self._targets.unknown
-
-    def add_rest(self, campaign: int, record: CampaignRecord) -> None:
-        """Add everything except the trials."""
-        values = [record.subject, record.strategy, str(record.seed), record.status, record.created]
-        values += [record.wall_seconds, record.cpu_seconds, record.space, record.options]
-        self._add("campaign", values)
-        self._sections["campaign"].update(self._targets.sum_of(record.outside))
-        for source in self._store.sources(campaign):
-            self._add("sources", [source.path, source.text, source.place])
-        for target in sorted(self._store.watched_targets(campaign).values()):
-            self._add("watched", target)
-        for fault in sorted(self._store.faults(campaign)):
-            self._add("faults", fault[:-1])  # without the count, which follows from the trials
-        for test in self._store.tests(campaign):
-            self._add("tests", test)
-        for reduction in self._store.reductions(campaign):
-            self._add("reductions", reduction)
-        for worker in self._store.workers(campaign):
-            self._add("workers", worker)
-
-    def add_trial(self, trial: TrialRecord) -> None:
-        """Add the next trial, in the order of their numbers."""
-        packed = (trial.configuration, trial.propensities, trial.used)
-        small = trial._replace(configuration=b"", propensities=b"", used=b"", hits=None)
-        numbers = [value for value in small if not isinstance(value, bytes)]
-        self._add("trials", [*numbers, trial.hits is None, *map(len, packed)])
-        self._sections["trials"].update(b"".join([*packed, self._targets.sum_of(trial.hits)]))
-
-    def hexdigest(self) -> str:
-        """Return the hash of everything that was added."""
-        whole = hashlib.sha256()
-        for name in _SECTIONS:
-            whole.update(self._sections[name].digest())
-        return whole.hexdigest()
-
-    def _add(self, section: str, values: Any) -> None:
-        self._sections[section].update(_text(values).encode() + b"\n")
-
-
-class TargetSums:
-    """The hashes of sets of targets, which are passed as a store's packed ids."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._hashes: npt.NDArray[np.uint64] = np.zeros((1, 2), np.uint64)
-        self._seen = BitMap()
-        self._sums: dict[bytes | None, bytes] = {None: b""}
-        self.unknown = 0
-
-    def sum_of(self, hits: bytes | None) -> bytes:
-        """Return the sixteen-byte hash of a set; empty bytes for None."""
-        if hits not in self._sums:
-            if len(self._sums) > _REMEMBERED:
-                self._sums = {None: b""}
-            self._sums[hits] = self._summed(BitMap.deserialize(hits) if hits else BitMap())
-        return self._sums[hits]
-
-    def _summed(self, ids: BitMap) -> bytes:
-        self._learn(ids - self._seen)
-        sums: npt.NDArray[np.uint64] = self._hashes[np.array(ids, np.int64)].sum(
-            axis=0, dtype=np.uint64
-        )
-        return sums.tobytes()
-
-    def _learn(self, ids: BitMap) -> None:
-        if not ids:
-            return
-        self._seen |= ids
-        if ids[-1] >= len(self._hashes):
-            grown = np.zeros((max(ids[-1] + 1, 2 * len(self._hashes)), 2), np.uint64)
-            grown[: len(self._hashes)] = self._hashes
-            self._hashes = grown
-        targets = self._store.targets(ids)
-        self.unknown += len(ids) - len(targets)
-        for id, target in targets.items():
-            self._hashes[id] = _target_hash(target)
-
-
-def _target_hash(target: Target) -> npt.NDArray[np.uint64]:
-    digest = hashlib.sha256(json.dumps(target).encode()).digest()
-    return np.frombuffer(digest[:16], "<u8")
-
-
-# Copying.
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,9 +82,11 @@ def copy_campaign(
     content = ContentHash(source)
     content.add_rest(campaign, record)
     ids = IdTranslation(source, destination)
-    ids.translate(BitMap(source.watched_targets(campaign)))
+    ids.translate([*source.watched_targets(campaign)])
     destination.add_sources(number, source.sources(campaign))
-    trials = _copy_trials(source.trials(campaign), destination, number, content, ids, progress)
+    layout = BlockLayout(features_of(record.space), record.seed)
+    copy = _TrialCopy(source, destination, content, ids, layout)
+    trials = copy.run(campaign, number, progress)
     _copy_rest(source, destination, campaign, number)
     outside = ids.packed(record.outside)
     destination.update_campaign(number, outside=outside)
@@ -255,27 +133,70 @@ def _marked(record: CampaignRecord) -> dict[str, object]:
     return record.options | {_COPY_OF: hashlib.sha256(text.encode()).hexdigest()}
 
 
-def _copy_trials(
-    trials: Iterable[TrialRecord],
-    destination: Store,
-    number: int,
-    content: ContentHash,
-    ids: IdTranslation,
-    progress: Callable[[int], None],
-) -> int:
-    """Copy the trials that are not in the copy yet; return how many trials there are in all."""
-    newest = next(iter(destination.trials(number, newest_first=True, limit=1)), None)
-    copied_before = -1 if newest is None else newest.trial
-    count = 0
-    for batch in _batches(trials):
-        for trial in batch:
-            content.add_trial(trial)
-        new = [t._replace(hits=ids.packed(t.hits)) for t in batch if t.trial > copied_before]
-        if new:
-            destination.record(number, new)
-        count += len(batch)
-        progress(count)
-    return count
+@dataclass(frozen=True)
+class _TrialCopy:
+    """Copies trials, block by block."""
+
+    source: Store
+    destination: Store
+    content: ContentHash
+    ids: IdTranslation
+    layout: BlockLayout
+
+    def run(self, campaign: int, number: int, progress: Callable[[int], None]) -> int:
+        """Copy the trials that are not in the copy yet; return how many trials there are in all."""
+        ranges = self.destination.block_ranges(number)
+        copied_before = ranges[-1][1] if ranges else -1
+        count = 0
+        for packed in self.source.packed_blocks(campaign):
+            block = unpack_whole(packed, self.layout)
+            self.content.add_block(block)
+            count += block.size
+            if block.last > copied_before:
+                self._write(number, packed, block)
+            progress(count)
+        return count
+
+    def _write(self, number: int, packed: PackedBlock, block: TrialBlock) -> None:
+        targets = self._new_targets(packed.targets)
+        if targets is None:
+            self.destination.record(number, [*self._without_unknown(block)])
+        else:
+            self.destination.record_blocks(number, [packed._replace(targets=targets)])
+
+    def _new_targets(self, targets: bytes) -> bytes | None:
+        """Return the targets of a block as the destination has them; None if some are unknown."""
+        if not targets:
+            return b""
+        new = self.ids.translate(unpack_hit_summary(targets).targets)
+        return None if (new < 0).any() else renumber_targets(targets, new)
+
+    def _without_unknown(self, block: TrialBlock) -> Iterator[TrialRecord]:
+        """Yield the trials of a block without hits of targets that the source no longer has."""
+        for trial in block.records():
+            yield trial._replace(hits=self.ids.packed(trial.hits))
+
+
+class IdTranslation:
+    """A translation of the source's ids of targets to the destination's."""
+
+    def __init__(self, source: Store, destination: Store) -> None:
+        def new_ids(targets: list[Target]) -> npt.NDArray[np.int64]:
+            return np.array(destination.target_ids(targets), np.int64)[:, None]
+
+        self._ids = TargetTable(source, new_ids, np.full(1, -1, np.int64))
+
+    def translate(self, ids: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """Return the ids in the destination; -1 for those that the source does not know."""
+        new: npt.NDArray[np.int64] = self._ids.of(np.asarray(ids, np.int64))[:, 0]
+        return new
+
+    def packed(self, hits: bytes | None) -> bytes | None:
+        """Return packed hits with the ids of the destination, without unknown ones."""
+        if not hits:
+            return hits
+        new = self.translate(np.array(BitMap.deserialize(hits)))
+        return pack_hits(new[new >= 0].tolist())
 
 
 def _copy_rest(source: Store, destination: Store, campaign: int, number: int) -> None:
@@ -292,39 +213,3 @@ def _batches(items: Iterable[T]) -> Iterator[list[T]]:
     remaining = iter(items)
     while batch := list(islice(remaining, _BATCH)):
         yield batch
-
-
-class IdTranslation:
-    """A translation of the source's ids of targets to the destination's."""
-
-    def __init__(self, source: Store, destination: Store) -> None:
-        self._source, self._destination = source, destination
-        self._new: npt.NDArray[np.int64] = np.full(1, -1, np.int64)
-        self._seen = BitMap()
-        self._packed: dict[bytes | None, bytes | None] = {None: None}
-
-    def packed(self, hits: bytes | None) -> bytes | None:
-        """Return packed hits with the ids of the destination."""
-        if hits not in self._packed:
-            if len(self._packed) > _REMEMBERED:
-                self._packed = {None: None}
-            ids = BitMap.deserialize(hits) if hits else BitMap()
-            self._packed[hits] = pack_hits(self.translate(ids)) if hits else hits
-        return self._packed[hits]
-
-    def translate(self, ids: BitMap) -> list[int]:
-        """Return the ids in the destination, without those that the source does not know."""
-        self._learn(ids - self._seen)
-        new = self._new[np.array(ids, np.int64)]
-        return [int(id) for id in new[new >= 0]]
-
-    def _learn(self, ids: BitMap) -> None:
-        if not ids:
-            return
-        self._seen |= ids
-        if ids[-1] >= len(self._new):
-            grown = np.full(max(ids[-1] + 1, 2 * len(self._new)), -1, np.int64)
-            grown[: len(self._new)] = self._new
-            self._new = grown
-        targets: dict[int, Target] = self._source.targets(ids)
-        self._new[list(targets)] = self._destination.target_ids(list(targets.values()))

@@ -28,6 +28,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Verdict
 from swarmtest.core.targets import Source, Target
+from swarmtest.store.loose_blocks import BlockLayout, PackedBlock, features_of
 from swarmtest.store.records import (
     CampaignRecord,
     FaultRecord,
@@ -40,7 +41,6 @@ from swarmtest.store.records import (
 
 if TYPE_CHECKING:  # blocks need numpy, which a command that shows a list need not load
     from swarmtest.store.blocks import FeatureSummary, HitSummary, TrialBlock
-    from swarmtest.store.loose_blocks import PackedBlock
 
 SCHEMA = "swarmtest"
 """The default PostgreSQL schema; a URL can name another one with ``?schema=``."""
@@ -364,6 +364,17 @@ def update_campaign(self, campaign, **changes)
         there = (len(numbers), numbers[0], numbers[-1]) if numbers else (0, 0, 0)
         raise UserError(no_trial(campaign, trial, self.url, there))
 
+    def chosen_trials(self, campaign: int, numbers: Iterable[int]) -> Iterator[TrialRecord]:
+        """Stream the trials that have one of these numbers, in order; each block is read once."""
+        import numpy as np
+
+        wanted = np.unique(np.fromiter(numbers, np.int64))
+        for first, last, _ in self.block_ranges(campaign):
+            inside = wanted[(wanted >= first) & (wanted <= last)]
+            if len(inside):
+                block = next(self.blocks(campaign, after=first - 1))
+                yield from block.records(np.flatnonzero(np.isin(block.numbers, inside)))
+
     def trial_numbers(self, campaign: int) -> Iterator[int]:
         """Stream the numbers of all recorded trials in order; `resume` does not run them again."""
         return (record.trial for record in self.trials(campaign))
@@ -377,12 +388,9 @@ def update_campaign(self, campaign, **changes)
         tests: Sequence[TestRecord] = (),
     ) -> None:
         """Store a batch in one transaction, in which workers have packed trials into blocks."""
-        from swarmtest.store.blocks import features_of
         from swarmtest.store.blocks.codec import unpack_whole
-        from swarmtest.store.loose_blocks import BlockLayout
 
-        record = self.campaign(campaign)
-        layout = BlockLayout(features_of(record.space), record.seed)
+        layout = self._block_layout(campaign)
         unpacked = [each for block in blocks for each in unpack_whole(block, layout).records()]
         self.record(campaign, [*unpacked, *trials], faults, tests)
 
@@ -397,11 +405,23 @@ def update_campaign(self, campaign, **changes)
 
         Without `hits`, a store need not read them; the column `hits` of the blocks cannot be used.
         """
-        from swarmtest.store.blocks import TrialBlock, features_of, split_records
+        from swarmtest.store.blocks import TrialBlock, split_records
 
-        features = features_of(self.campaign(campaign).space)
+        features = self._block_layout(campaign).features
         records = self.trials(campaign, after=after)
         return (TrialBlock.from_records(chunk, features) for chunk in split_records(records))
+
+    def packed_blocks(self, campaign: int) -> Iterator[PackedBlock]:
+        """Stream the trials of a campaign as blocks that `record_blocks` of another store takes."""
+        from swarmtest.store.blocks.codec import pack_block
+
+        layout = self._block_layout(campaign)
+        return (pack_block(block, layout) for block in self.blocks(campaign))
+
+    def _block_layout(self, campaign: int) -> BlockLayout:
+        """Return what blocks need to know about a campaign."""
+        record = self.campaign(campaign)
+        return BlockLayout(features_of(record.space), record.seed)
 
     def hit_summary(self, campaign: int) -> HitSummary:
         """Return how often each target was hit, and by which trial first."""
@@ -411,10 +431,9 @@ def update_campaign(self, campaign, **changes)
 
     def feature_summary(self, campaign: int) -> FeatureSummary:
         """Return how often each feature was enabled and used."""
-        from swarmtest.store.blocks import features_of
         from swarmtest.store.blocks.summaries import summarise_features
 
-        features = features_of(self.campaign(campaign).space)
+        features = self._block_layout(campaign).features
         return summarise_features(self.blocks(campaign, hits=False), features)
 
     def block_ranges(self, campaign: int) -> list[tuple[int, int, int]]:

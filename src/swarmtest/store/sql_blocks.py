@@ -10,23 +10,47 @@ numpy is loaded only by what looks into a block: commands that show totals start
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from swarmtest.core.errors import UserError
-from swarmtest.store.block_tables import BLOCK_SIZE, READ_BLOCK, READ_COLUMNS, unpack_row
+from swarmtest.store.block_tables import (
+    BLOCK_SIZE,
+    READ_BLOCK,
+    READ_COLUMNS,
+    READ_PACKED,
+    BlockRange,
+    Execute,
+    add_hits,
+    add_packed,
+    add_trials,
+    merge,
+    packed_row,
+    small_runs,
+    unpack_row,
+)
 from swarmtest.store.interface import TOTALS, damaged, no_trial
-from swarmtest.store.loose_blocks import BlockLayout, features_of, is_loose, loose_records
-from swarmtest.store.records import ProgressPoint, TrialRecord
+from swarmtest.store.loose_blocks import (
+    BlockLayout,
+    FaultTotal,
+    PackedBlock,
+    features_of,
+    is_loose,
+    loose_records,
+)
+from swarmtest.store.records import FaultRecord, ProgressPoint, TestRecord, TrialRecord
 from swarmtest.store.sql import FAR, Row, SqlStore
 
 if TYPE_CHECKING:
-    from swarmtest.store.block_tables import BlockRange
     from swarmtest.store.blocks import FeatureSummary, HitSummary, TrialBlock
 
 _AT_ONCE = 4
 """Blocks that are read with one query."""
 _VERDICTS = ("passed", "failed", "invalid")
+_BLOCK_FAULTS = (
+    "SELECT first, fault, trials, first_trial FROM block_faults "
+    "WHERE campaign = ? AND first >= ? AND first <= ? ORDER BY first, first_trial, fault"
+)
 
 
 class _Selection(NamedTuple):
@@ -59,10 +83,81 @@ class _Selection(NamedTuple):
         return text, values
 
 
-class BlockStore(SqlStore):
-    """The part of a store that reads trials."""
+class TrialBatch(NamedTuple):
+    """How to write trials and what belongs to them, in a transaction of one campaign."""
 
-    def _layout(self, campaign: int) -> BlockLayout:
+    execute: Execute
+    insert_faults: Callable[[Sequence[FaultRecord]], None]
+    insert_tests: Callable[[Sequence[TestRecord]], None]
+
+
+class BlockStore(SqlStore):
+    """The part of a store that reads and writes trials."""
+
+    def _write_trials(self, campaign: int, write: Callable[[TrialBatch], None]) -> None:
+        """Call `write` in a transaction in which nobody else writes trials of the campaign.
+
+        It may be called several times: after a lost connection, it starts again.
+        """
+        raise NotImplementedError
+
+    def _free_space(self) -> None:
+        """Give back the disk space of what was deleted, if the database does not do that itself."""
+
+    def record(
+        self,
+        campaign: int,
+        trials: Sequence[TrialRecord],
+        faults: Sequence[FaultRecord] = (),
+        tests: Sequence[TestRecord] = (),
+    ) -> None:
+        """Store a batch in one transaction."""
+        self.record_blocks(campaign, (), trials, faults, tests)
+
+    def record_blocks(
+        self,
+        campaign: int,
+        blocks: Sequence[PackedBlock],
+        trials: Sequence[TrialRecord] = (),
+        faults: Sequence[FaultRecord] = (),
+        tests: Sequence[TestRecord] = (),
+    ) -> None:
+        """Store a batch in one transaction, in which workers have packed trials into blocks."""
+        layout = self._block_layout(campaign)
+
+        def write(batch: TrialBatch) -> None:
+            for packed in blocks:
+                add_packed(batch.execute, campaign, layout, packed)
+            add_trials(batch.execute, campaign, layout, trials)
+            batch.insert_faults(faults)
+            batch.insert_tests(tests)
+
+        self._write_trials(campaign, write)
+
+    def merge_blocks(self, campaign: int, *, running: bool = False) -> None:
+        """Merge small blocks of trials, which many small batches leave behind."""
+        layout = self._block_layout(campaign)
+        runs = self._small_runs(campaign, gaps=not running)
+        for run in runs:
+
+            def write(batch: TrialBatch, run: Sequence[BlockRange] = run) -> None:
+                merge(batch.execute, campaign, layout, run)
+
+            self._write_trials(campaign, write)
+        if runs and not running:
+            self._free_space()
+
+    def add_hits(self, campaign: int, hits: Mapping[int, Iterable[int]]) -> None:
+        """Add targets, by id, to the hits of trials: those found later, such as killed mutants."""
+        layout = self._block_layout(campaign)
+        added = {trial: list(ids) for trial, ids in hits.items()}  # `write` may run several times
+
+        def write(batch: TrialBatch) -> None:
+            add_hits(batch.execute, campaign, layout, added, self._refuse_trial)
+
+        self._write_trials(campaign, write)
+
+    def _block_layout(self, campaign: int) -> BlockLayout:
         """Return what blocks need to know about a campaign; it never changes."""
         layouts: dict[int, BlockLayout] = self.__dict__.setdefault("_layouts", {})
         if campaign not in layouts:
@@ -87,11 +182,28 @@ class BlockStore(SqlStore):
         selection = _Selection(after, FAR, None, None)
         return (_part(block, selection) for block in self._blocks(campaign, selection, hits=hits))
 
+    def packed_blocks(self, campaign: int) -> Iterator[PackedBlock]:
+        """Stream the trials of a campaign as blocks that `record_blocks` of another store takes."""
+        self._must_have(campaign)
+        after = -FAR - 1
+        query = (
+            f"{READ_PACKED} WHERE blocks.campaign = ? AND blocks.first > ? ORDER BY blocks.first"
+        )
+        # Blocks that are merged meanwhile begin at the first trial of one of them.
+        while rows := self._rows(f"{query} LIMIT {_AT_ONCE}", campaign, after):
+            firsts = [row[0] for row in rows]
+            faults: dict[int, list[FaultTotal]] = {first: [] for first in firsts}
+            for first, *total in self._rows(_BLOCK_FAULTS, campaign, firsts[0], firsts[-1]):
+                faults.setdefault(first, []).append(FaultTotal._make(self._decoded(tuple(total))))
+            for row in rows:
+                yield packed_row(row, faults[row[0]])
+            after = max(row[1] for row in rows)
+
     def _blocks(
         self, campaign: int, selection: _Selection, *, newest_first: bool = False, hits: bool = True
     ) -> Iterator[TrialBlock]:
         """Yield the blocks that may have the selected trials."""
-        layout = self._layout(campaign)
+        layout = self._block_layout(campaign)
         for row in self._block_rows(campaign, selection, newest_first=newest_first, hits=hits):
             try:
                 yield _checked(unpack_row(row, layout, hits=hits), row)
@@ -156,7 +268,7 @@ class BlockStore(SqlStore):
         from swarmtest.store.blocks.codec import unpack_features
         from swarmtest.store.blocks.summaries import join_feature_summaries
 
-        features = self._layout(campaign).features
+        features = self._block_layout(campaign).features
         parts = self._parts(campaign, "blocks", "features")
         return join_feature_summaries(
             (self._unpacked(campaign, first, unpack_features, part) for first, part in parts),
@@ -191,8 +303,6 @@ class BlockStore(SqlStore):
 
     def _small_runs(self, campaign: int, *, gaps: bool) -> list[list[BlockRange]]:
         """Return neighbouring small blocks that are worth merging."""
-        from swarmtest.store.block_tables import BlockRange, small_runs
-
         ranges = map(BlockRange._make, self.block_ranges(campaign))
         return list(small_runs(ranges, gaps=gaps))
 
@@ -235,7 +345,7 @@ class BlockStore(SqlStore):
         if left <= 0:
             return
         plain = selection._replace(fault=fault)
-        layout = self._layout(campaign)
+        layout = self._block_layout(campaign)
         for row in self._block_rows(campaign, selection, newest_first=newest_first, hits=True):
             try:
                 records = _selected(row, plain, layout, left, newest_first)

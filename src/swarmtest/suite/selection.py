@@ -142,7 +142,8 @@ def choose(
         (*taken, *(table.tests[row] for row in chosen)),
         problem.kept([*first, *chosen]),
         method,
-        len(taken) + at_least if at_least is not None else 0,
+        # A bound for some of the tests is none for all.
+        len(taken) + at_least if at_least is not None and not table.thinned else 0,
         len(fixed) - len(taken),
     )
 

@@ -1,6 +1,7 @@
 """A suite as a value, and the table of tests and targets that a suite is chosen from.
 
-The table is read from the store in one pass. Tests that hit the same targets are merged, and the
+The table is read from the store in one pass; of a large campaign, only some tests are in it
+(`candidates`). Tests that hit the same targets are merged, and the
 shortest of them represents the others. A failing test counts only for targets that no passing test
 hits, because a suite of failing tests does not show what still works. For mutants a failing test
 does not count at all: with most mutants it fails exactly as it does without them. Faults are not in
@@ -26,6 +27,7 @@ from swarmtest.coverage.scope import is_as_it_was
 from swarmtest.store.interface import Store
 from swarmtest.store.records import TrialRecord
 from swarmtest.subjects.subject import Subject
+from swarmtest.suite.candidates import MANY, thin_campaign
 
 
 @dataclass(frozen=True)
@@ -219,6 +221,8 @@ class HitTable:
     all_seconds: float
     """How long those took together."""
     notes: tuple[str, ...] = ()
+    thinned: bool = False
+    """Whether other tests were left out because there are too many."""
 
 
 class _Merged:
@@ -260,7 +264,14 @@ def read_table(
     """
     by_failing = {False: _Merged(fixed), True: _Merged(fixed)}
     trials, seconds = 0, 0.0
-    for trial in store.trials(campaign):
+    thinned = None
+    if store.summary(campaign)["trials"] > MANY:
+        thinned = thin_campaign(store, campaign, fixed, without)
+    for trial in (
+        store.trials(campaign)
+        if thinned is None
+        else store.chosen_trials(campaign, thinned.trials.tolist())
+    ):
         if trial.verdict == Verdict.INVALID:
             continue
         test = _candidate(trial)
@@ -281,7 +292,20 @@ def read_table(
                 ids -= not_for_failing
             if ids:
                 merged.add(ids.serialize(), test)
-    return _table(targets, merged, trials, seconds, notes)
+    table = _table(targets, merged, trials, seconds, notes)
+    if thinned is None:
+        return table
+    note = (
+        f"the tests were chosen from {trials:,} of {thinned.tests:,}: for each target, the "
+        "shortest that hit it, and those that hit most"
+    )
+    return replace(
+        table,
+        trials=thinned.tests,
+        all_seconds=thinned.seconds,
+        notes=(*notes, note),
+        thinned=True,
+    )
 
 
 def _candidate(trial: TrialRecord) -> Candidate:

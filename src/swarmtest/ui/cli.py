@@ -167,8 +167,13 @@ _LOADING = frozenset(COMMANDS) - {"init", "list", "show", "strategies", "cc", "c
 """Commands that may import the user's modules."""
 
 
-_ANALYSING = frozenset({"faults", "roles", "triage", "growth", "compare", "report", "dashboard"})
-"""Commands that analyse campaigns, and run no tests themselves."""
+_ANALYSING = frozenset(
+    {
+        *("faults", "roles", "triage", "growth", "compare", "report", "dashboard"),
+        *("export", "copy", "doctor"),
+    }
+)
+"""Commands that read whole campaigns, and run no tests themselves."""
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 """Parameters of glibc's `mallopt`."""
 _KEPT_BYTES = 128 << 20

@@ -88,6 +88,8 @@ class HostSetup:
     """Bytes of data a child may hold; 0: no limit."""
     packs_blocks: bool = False
     """`CampaignJob.packs_blocks`."""
+    moved_below: str = ""
+    """`CampaignJob.moved_below`."""
 
 
 _KILLED_HOST = Fault("signal", "the program killed the process that had started it")
@@ -124,6 +126,7 @@ class Host:
         self._job: CampaignJob = setup.make_job()
         self._job.coverage = coverage
         self._job.packs_blocks = setup.packs_blocks
+        self._job.moved_below = setup.moved_below
         self._worker = TrialRunner(self._job)
         self._child: WorkerChild | None = None
         self._waiting: list[Any] = []
@@ -455,11 +458,11 @@ def run_host(
     cell: memoryview,
     options: dict[str, Any] | Coverage | None,
     pickled: bytes | HostSetup,
-    memory: int | None = None,
+    changes: Mapping[str, Any] | None = None,
 ) -> None:
     """Make the subject and serve; report to the campaign what goes wrong on the way.
 
-    `memory`, if given, replaces the limit in the setup: what this machine can give.
+    `changes`: fields of the setup that are different on this machine.
 
     Coverage begins before the setup is unpickled, because that may import the user's modules. In a
     fork of a process that records coverage already, it goes on.
@@ -468,8 +471,8 @@ def run_host(
     try:
         coverage = _install_coverage(options) if isinstance(options, dict) else options
         setup = pickle.loads(pickled) if isinstance(pickled, bytes) else pickled
-        if memory is not None:
-            setup = replace(setup, memory=memory)
+        if changes:
+            setup = replace(setup, **changes)
         host = Host(fd, cell, setup, coverage)
     except UserError as error:
         _complain(fd, str(error))

@@ -57,11 +57,11 @@ def spawn(
     interpreter: Interpreter,
     setup: HostSetup | bytes,
     coverage: dict[str, Any] | None,
-    memory: int | None = None,
+    **changes: Any,
 ) -> Spawned:
     """Start a fresh interpreter that imports the subject by its name.
 
-    `setup` may be pickled already; `memory`, if given, replaces the limit in it.
+    `setup` may be pickled already; `changes`: fields of it that are different on this machine.
     """
     pickled = setup if isinstance(setup, bytes) else pickle.dumps(setup)
     ours, theirs = socket.socketpair()
@@ -76,7 +76,7 @@ def spawn(
             start_new_session=True,
         )
     with contextlib.suppress(BrokenPipeError):  # one that died at once is noticed by its silence
-        wire.send(ours.fileno(), (coverage, pickled, memory))
+        wire.send(ours.fileno(), (coverage, pickled, changes))
     return Spawned(ours, process, cell)
 
 

@@ -81,6 +81,9 @@ class CampaignJob:
     """Records what tests reach, in the process that runs them."""
     packs_blocks: bool = False
     """Whether workers pack their results into blocks, which the recorder need not look into."""
+    moved_below: str = ""
+    """The directory below which the subject's files lie here, each at the path that it has on the
+    campaign's machine. Results do not contain it, so they are those of a local run."""
 
 
 _Row = tuple[
@@ -90,6 +93,10 @@ _Row = tuple[
 records: in the worker, that would take 2% of the time of a fast test."""
 _trial_record = functools.partial(tuple.__new__, TrialRecord)
 """`TrialRecord._make` in half the time."""
+
+
+_BLOCK_FAULTS = 1
+"""The place of `SentBlock.faults`, without loading numpy."""
 
 
 class BatchMessage(NamedTuple):
@@ -110,6 +117,18 @@ class BatchMessage(NamedTuple):
     """Trials whose process was killed from outside, and whose rows are of another run."""
     block: tuple[Any, ...] | None = None
     """A `SentBlock` in place of `rows`, `sets` and `set_indices`."""
+
+    @property
+    def shown_faults(self) -> set[str]:
+        """The ids of the faults that trials of this message show."""
+        if self.block is not None:
+            faults: Iterable[tuple[Any, ...]] = self.block[_BLOCK_FAULTS]
+            return {fault for fault, *_ in faults}
+        return {row.fault for row in self.rows if row.fault is not None}
+
+    def without_trials(self) -> BatchMessage:
+        """Return what came with the trials."""
+        return self._replace(rows=[], sets=[], set_indices=[], tests=[], block=None)
 
     def pack(self) -> bytes:
         """Return the message as bytes."""
@@ -346,8 +365,17 @@ class TrialRunner:
             batch.block = tuple(pack_batch(batch.rows, batch.sets, batch.set_indices, keys, layout))
         else:
             batch.keys = [self._sender.keys_of_set(*each) for each in batch.sets]
-        batch.news = self._sender.news(self.job.coverage)
+        batch.news = self._news()
         return batch
+
+    def _news(self) -> News:
+        """Return what was not sent yet, with the paths of the campaign's machine."""
+        targets, sources, outside, notes = self._sender.news(self.job.coverage)
+        moved = self.job.moved_below
+        if moved:
+            sources = [(path, text, place.replace(moved, "")) for path, text, place in sources]
+            notes = [note.replace(moved, "") for note in notes]
+        return targets, sources, outside, notes
 
     def introduction(self) -> RowBatch:
         """Return a batch without rows: the subject is loaded, and tests come next.
@@ -363,6 +391,10 @@ class TrialRunner:
 
     def _note_fault(self, batch: RowBatch, fault: Fault, trial: int, result: Result) -> str:
         """Return the fault's id; add its test to the batch if it is the shortest so far."""
+        moved = self.job.moved_below
+        if moved:
+            signature = fault.signature.replace(moved, "")
+            fault = Fault(fault.kind, signature, fault.details.replace(moved, ""))
         fault_id = fault.id
         rank = (result.steps, trial)
         best = self.best.get(fault_id)

@@ -484,6 +484,13 @@ def pack_class_targets(
     return _sealed([_pack_ints(part) for part in (gaps, classes, counts, firsts)])
 
 
+def renumber_targets(part: bytes, ids: Ints) -> bytes:
+    """Return the targets of a block with other ids, given in the order of the old ones."""
+    _, classes, counts, firsts = map(_unpack_ints, _opened(part))
+    order = np.argsort(ids)
+    return pack_class_targets(ids[order], classes[order], counts, firsts)
+
+
 def unpack_hit_summary(part: bytes) -> HitSummary:
     """Return how often the targets of a block were hit, and by which trial first."""
     gaps, classes, counts, firsts = map(_unpack_ints, _opened(part))

@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any
 
 import psycopg
 from psycopg import errors, sql
@@ -32,14 +33,7 @@ from swarmtest.store.postgres.batch import (
     with_marks,
 )
 from swarmtest.store.postgres.connection import Connection, PostgresServer
-from swarmtest.store.records import (
-    CampaignRecord,
-    FaultRecord,
-    ReductionRecord,
-    TestRecord,
-    TrialRecord,
-    WorkerRecord,
-)
+from swarmtest.store.records import CampaignRecord, ReductionRecord, WorkerRecord
 from swarmtest.store.schema import BLOCKS, POSTGRES, VERSION, statements
 from swarmtest.store.sql import (
     ADD_WORKER,
@@ -51,11 +45,7 @@ from swarmtest.store.sql import (
     campaign_values,
     changed_values,
 )
-from swarmtest.store.sql_blocks import BlockStore
-
-if TYPE_CHECKING:
-    from swarmtest.store.block_tables import BlockRange
-    from swarmtest.store.loose_blocks import PackedBlock
+from swarmtest.store.sql_blocks import BlockStore, TrialBatch
 
 _TABLES = """
 SELECT to_regclass('swarmtest_version') IS NOT NULL, to_regclass('alembic_version') IS NOT NULL,
@@ -195,66 +185,19 @@ class PostgresStore(BlockStore):
 
         self._server.write(delete)
 
-    def record(
-        self,
-        campaign: int,
-        trials: Sequence[TrialRecord],
-        faults: Sequence[FaultRecord] = (),
-        tests: Sequence[TestRecord] = (),
-    ) -> None:
-        """Store a batch in one transaction."""
-        self.record_blocks(campaign, (), trials, faults, tests)
-
-    def record_blocks(
-        self,
-        campaign: int,
-        blocks: Sequence[PackedBlock],
-        trials: Sequence[TrialRecord] = (),
-        faults: Sequence[FaultRecord] = (),
-        tests: Sequence[TestRecord] = (),
-    ) -> None:
-        """Store a batch in one transaction, in which workers have packed trials into blocks."""
-        from swarmtest.store.block_tables import add_packed, add_trials
-
-        layout = self._layout(campaign)
-
-        def insert(connection: Connection) -> None:
+    def _write_trials(self, campaign: int, write: Callable[[TrialBatch], None]) -> None:
+        def transact(connection: Connection) -> None:
             self._hold_blocks(connection, campaign)
-            execute = executing(connection)
             with connection.pipeline():
-                for packed in blocks:
-                    add_packed(execute, campaign, layout, packed)
-                add_trials(execute, campaign, layout, trials)
-                insert_faults(connection, campaign, faults)
-                insert_tests(connection, campaign, tests)
+                write(
+                    TrialBatch(
+                        executing(connection),
+                        partial(insert_faults, connection, campaign),
+                        partial(insert_tests, connection, campaign),
+                    )
+                )
 
-        self._server.write(insert)
-
-    def merge_blocks(self, campaign: int, *, running: bool = False) -> None:
-        """Merge small blocks of trials, which many small batches leave behind."""
-        from swarmtest.store.block_tables import merge
-
-        layout = self._layout(campaign)
-        for run in self._small_runs(campaign, gaps=not running):
-
-            def merge_run(connection: Connection, run: Sequence[BlockRange] = run) -> None:
-                self._hold_blocks(connection, campaign)
-                merge(executing(connection), campaign, layout, run)
-
-            self._server.write(merge_run)
-
-    def add_hits(self, campaign: int, hits: Mapping[int, Iterable[int]]) -> None:
-        """Add targets, by id, to the hits of trials: those found later, such as killed mutants."""
-        from swarmtest.store.block_tables import add_hits
-
-        layout = self._layout(campaign)
-        added = {trial: list(ids) for trial, ids in hits.items()}  # `add` may run several times
-
-        def add(connection: Connection) -> None:
-            self._hold_blocks(connection, campaign)
-            add_hits(executing(connection), campaign, layout, added, self._refuse_trial)
-
-        self._server.write(add)
+        self._server.write(transact)
 
     def note_worker(self, campaign: int, worker: WorkerRecord) -> None:
         """Store the latest report of a worker in place of its previous one."""

@@ -11,21 +11,15 @@ faults and tests are in `batch`, those for blocks of trials in `swarmtest.store.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from os import fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Source, Target
-from swarmtest.store.records import (
-    CampaignRecord,
-    FaultRecord,
-    ReductionRecord,
-    TestRecord,
-    TrialRecord,
-    WorkerRecord,
-)
+from swarmtest.store.records import CampaignRecord, ReductionRecord, WorkerRecord
 from swarmtest.store.sql import (
     ADD_CAMPAIGN_SOURCE,
     ADD_WORKER,
@@ -40,12 +34,9 @@ from swarmtest.store.sql import (
     compressed,
     storable,
 )
-from swarmtest.store.sql_blocks import BlockStore
+from swarmtest.store.sql_blocks import BlockStore, TrialBatch
 from swarmtest.store.sqlite.batch import insert_faults, insert_reduction, insert_tests
 from swarmtest.store.sqlite.file import SqliteFile, executing
-
-if TYPE_CHECKING:
-    from swarmtest.store.loose_blocks import PackedBlock
 
 _INSERT = f"INSERT OR IGNORE INTO targets ({TARGET}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _FIND = "SELECT id FROM targets WHERE kind = ? AND name = ? AND source = ?"
@@ -139,56 +130,19 @@ class SqliteStore(BlockStore):
                 connection.execute(statement)
         self._file.shrink()
 
-    def record(
-        self,
-        campaign: int,
-        trials: Sequence[TrialRecord],
-        faults: Sequence[FaultRecord] = (),
-        tests: Sequence[TestRecord] = (),
-    ) -> None:
-        """Store a batch in one transaction."""
-        self.record_blocks(campaign, (), trials, faults, tests)
-
-    def record_blocks(
-        self,
-        campaign: int,
-        blocks: Sequence[PackedBlock],
-        trials: Sequence[TrialRecord] = (),
-        faults: Sequence[FaultRecord] = (),
-        tests: Sequence[TestRecord] = (),
-    ) -> None:
-        """Store a batch in one transaction, in which workers have packed trials into blocks."""
-        from swarmtest.store.block_tables import add_packed, add_trials
-
-        layout = self._layout(campaign)
+    def _write_trials(self, campaign: int, write: Callable[[TrialBatch], None]) -> None:
         with self._file.transaction() as connection:
             self._must_have(campaign)
-            execute = executing(connection)
-            for packed in blocks:
-                add_packed(execute, campaign, layout, packed)
-            add_trials(execute, campaign, layout, trials)
-            insert_faults(connection, campaign, faults)
-            insert_tests(connection, campaign, tests)
+            write(
+                TrialBatch(
+                    executing(connection),
+                    partial(insert_faults, connection, campaign),
+                    partial(insert_tests, connection, campaign),
+                )
+            )
 
-    def merge_blocks(self, campaign: int, *, running: bool = False) -> None:
-        """Merge small blocks of trials, which many small batches leave behind."""
-        from swarmtest.store.block_tables import merge
-
-        runs = self._small_runs(campaign, gaps=not running)
-        for run in runs:
-            with self._file.transaction() as connection:
-                merge(executing(connection), campaign, self._layout(campaign), run)
-        if runs and not running:
-            self._file.shrink()
-
-    def add_hits(self, campaign: int, hits: Mapping[int, Iterable[int]]) -> None:
-        """Add targets, by id, to the hits of trials: those found later, such as killed mutants."""
-        from swarmtest.store.block_tables import add_hits
-
-        layout = self._layout(campaign)
-        with self._file.transaction() as connection:
-            self._must_have(campaign)
-            add_hits(executing(connection), campaign, layout, hits, self._refuse_trial)
+    def _free_space(self) -> None:
+        self._file.shrink()
 
     def note_worker(self, campaign: int, worker: WorkerRecord) -> None:
         """Store the latest report of a worker in place of its previous one."""

@@ -98,10 +98,10 @@ class Definitions:
 
     def _sort(self, message: BatchMessage, *, with_rows: bool) -> BatchMessage:
         if not with_rows:
-            message = message._replace(rows=[], sets=[], set_indices=[], tests=[])
+            message = message.without_trials()
         for fault in message.faults:
             self._held.setdefault(fault[0], []).append(fault)
-        self._counted.update(row.fault for row in message.rows if row.fault is not None)
+        self._counted |= message.shown_faults
         shown = [fault for id in self._counted & self._held.keys() for fault in self._held.pop(id)]
         return message._replace(faults=shown)
 

@@ -295,7 +295,8 @@ def cluster_executor(
         requirements_of,
     )
 
-    setup = HostSetup(job_of(relative_reference(reference)), seconds, memory or 0)
+    job = job_of(relative_reference(reference))
+    setup = HostSetup(job, seconds, memory or 0, packs_blocks=True)
     bundle = bundle_of(requirements_of(reference), setup, coverage, memory)
     return DaskExecutor(_scheduler_access(choice), bundle, seconds)
 

@@ -35,9 +35,7 @@ from swarmtest.campaign.executors.host_start import (
     trial_at_hand,
 )
 from swarmtest.campaign.executors.worker import BatchMessage
-from swarmtest.core.result import Fault
 from swarmtest.processes import frames as wire
-from swarmtest.store.records import TrialRecord
 
 # The hosts of a campaign on this worker, and the batches that they run.
 
@@ -88,10 +86,15 @@ class CampaignHosts:
         unpacked, bundle = self._unpacked, self._bundle
         path = [*unpacked.path, *sys.path]
         interpreter = Interpreter(path, bundle["flags"], unpacked.directory)
-        spawned = spawn(interpreter, bundle["setup"], unpacked.coverage, self._memory)
-        return RemoteHost(
-            f"{name}/{os.getpid()}-{number}", spawned, PathTranslator(unpacked.prefix)
+        moved = unpacked.prefix
+        spawned = spawn(
+            interpreter,
+            bundle["setup"],
+            unpacked.coverage,
+            memory=self._memory,
+            moved_below=moved,
         )
+        return RemoteHost(f"{name}/{os.getpid()}-{number}", spawned, moved)
 
     def _give_back(self, host: RemoteHost) -> None:
         with self._lock:
@@ -173,53 +176,6 @@ def _sweep() -> None:
                 hosts.close_idle(_IDLE_SECONDS)
 
 
-# The paths in a host's messages, as they are on the machine where the campaign runs.
-#
-# On a worker, a subject's files are under a directory of their own, each at the path that it has on
-# the campaign's machine. Where that directory's name appears in a message (files that are watched,
-# the details of a fault, a signature), it is removed, so that results are those of a local run.
-
-
-class PathTranslator:
-    """Removes the directory `prefix`, under which the subject's files are, from messages."""
-
-    def __init__(self, prefix: str) -> None:
-        self._prefix = prefix
-        self._mark = prefix.encode()
-        self._ids: dict[str, str] = {}
-
-    def text(self, line: str) -> str:
-        """Return a line without the directory.
-
-        >>> PathTranslator("/scratch/7").text("cannot import /scratch/7/home/ann/stack.py")
-        'cannot import /home/ann/stack.py'
-        """
-        return line.replace(self._prefix, "")
-
-    def message(self, packed: bytes) -> bytes:
-        """Translate a packed message of a `swarmtest.campaign.executors.worker.Batch`."""
-        if self._mark not in packed and not self._ids:
-            return packed
-        message = BatchMessage.unpack(packed)
-        targets, sources, outside, notes = message.news
-        sources = [(path, text, self.text(file)) for path, text, file in sources]
-        news = (targets, sources, outside, [self.text(note) for note in notes])
-        faults = [self._fault(*fault) for fault in message.faults]
-        rows = [self._row(row) for row in message.rows]
-        return message._replace(rows=rows, news=news, faults=faults).pack()
-
-    def _fault(self, id: str, kind: str, signature: str, details: str, *rest: Any) -> Any:
-        fault = Fault(kind, self.text(signature), self.text(details))
-        if fault.signature != signature:
-            self._ids[id] = fault.id
-        return (self._ids.get(id, id), kind, fault.signature, fault.details, *rest)
-
-    def _row(self, row: TrialRecord) -> TrialRecord:
-        if row.fault not in self._ids:
-            return row
-        return row._replace(fault=self._ids[row.fault])
-
-
 # A host process on this worker: it runs trials for a while and returns their results.
 #
 # A result may get lost on its way to the campaign: a scheduler dies, a client goes. The rows are
@@ -227,7 +183,7 @@ class PathTranslator:
 # would be missing in all that follows. So it is sent again with every result until the campaign
 # confirms it.
 
-_PIECE_SECONDS = 0.1
+_PIECE_SECONDS = 0.5
 _LARGEST_PIECE = 4096
 _LARGEST_WITH_PROPOSALS = 64
 """Proposals that fit a socket's buffer."""
@@ -263,7 +219,8 @@ class Care:
 class RemoteHost:
     """A host process, seen from the Dask worker that started it."""
 
-    def __init__(self, name: str, spawned: Spawned, translator: PathTranslator) -> None:
+    def __init__(self, name: str, spawned: Spawned, moved_below: str = "") -> None:
+        """`moved_below`: the directory below which the subject's files lie on this worker."""
         self.name = name
         self.alive = True
         self.idle_since = 0.0
@@ -271,7 +228,7 @@ class RemoteHost:
         self._process = spawned.process
         self._cell = spawned.cell
         self._frames = wire.Frames(self._line.fileno())
-        self._translator = translator
+        self._moved_below = moved_below
         self._unconfirmed: list[tuple[int, bytes]] = []
         self._last_message = 0
         self._outside = b""
@@ -302,8 +259,8 @@ class RemoteHost:
     ) -> BatchResults:
         """Run trials in order for about so long; at least one, unless the host ends or is stopped.
 
-        Pieces of a tenth of a second go to the host, so that a slow machine gives back in time what
-        it cannot do.
+        Pieces of half a second go to the host, so that a slow machine gives back in time what it
+        cannot do.
         """
         results = BatchResults()
         while self.alive and not self._ready:
@@ -361,30 +318,29 @@ class RemoteHost:
             if kind == "rows":
                 count, _ranks, packed = body
                 results.done += count
-                results.messages.append(self._translate(packed))
+                results.messages.append(packed)
+                self._keep_news(packed)
             elif kind == "ready":
                 self._ready = True
-                results.messages.append(self._translate(body))
+                results.messages.append(body)
+                self._keep_news(body)
             elif kind == "error":
-                results.error = self._translator.text(body)
+                results.error = body.replace(self._moved_below, "") if self._moved_below else body
                 self.alive = False
             done = done or kind == "done"
         if self._frames.ended:
             self.alive = False
         return done
 
-    def _translate(self, packed: bytes) -> bytes:
-        """Return a message with the campaign's paths; keep what must not get lost of it."""
-        message = self._translator.message(packed)
-        unpacked = BatchMessage.unpack(message)
-        targets, sources, outside, notes = unpacked.news
-        told = unpacked.faults or targets or sources or notes or unpacked.killed
+    def _keep_news(self, packed: bytes) -> None:
+        """Keep what must not get lost of a message."""
+        message = BatchMessage.unpack(packed)
+        targets, sources, outside, notes = message.news
+        told = message.faults or targets or sources or notes or message.killed
         if told or outside != self._outside:
             self._outside = outside
             self._last_message += 1
-            rest = unpacked._replace(rows=[], sets=[], set_indices=[], tests=[])
-            self._unconfirmed.append((self._last_message, rest.pack()))
-        return message
+            self._unconfirmed.append((self._last_message, message.without_trials().pack()))
 
     def _send(self, message: Any) -> None:
         with contextlib.suppress(OSError):  # a dead host is noticed by its silence
