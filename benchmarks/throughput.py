@@ -9,7 +9,16 @@ write it; `int(random() * n)`, tuned; and all choices of a test drawn at once. `
 the first; `vs_bare_tuned` against the second.
 
 `layered_vs_coin` is the rate of tests of a campaign with `layered` over that of one with `coin`:
-the worst of machines with 3, 30, 300 and 1,000 actions, 50 steps a test.
+the worst of machines with 3, 30, 300 and 1,000 actions. Both run the same number of tests of 50
+steps, in turns. What else the machine does can only add CPU time, so a cost is the least of some
+rounds. Nothing is corrected for: `layered` also has to store a weight for each action.
+
+`two_workers` is by wall time, and says nothing on a machine that has other work: `load` is the
+number of processes that wanted to run, over the number of cores, before it was measured. What does
+not depend on the load is `serial_share`: the CPU time of the one process that hands out tests and
+writes to the store, over that of all processes. With two workers on two cores that process takes
+its time from them, so they are at most 2 * (1 - `serial_share`) times as fast as one worker would
+be that had a core for itself, and no number of workers is faster than 1 / `serial_share`.
 
 CPU time counts all processes of the campaign. The start of the workers (measured with a campaign of
 one test) is subtracted, because it does not grow with the tests. All are measured in turns, and a
@@ -18,6 +27,7 @@ figure is the median of the ratios of neighbours: on a shared machine seconds va
 
 from __future__ import annotations
 
+import os
 import random
 import statistics
 import sys
@@ -42,7 +52,7 @@ from swarmtest import Campaign
 STEPS = 50
 MACHINES = Path(__file__).parent / "machines.py"
 SUBJECT = f"{MACHINES}::PushPopAdd"
-WIDTHS = {3: 30_000, 30: 20_000, 300: 8_000, 1000: 2_500}
+WIDTHS = {3: 60_000, 30: 40_000, 300: 16_000, 1000: 5_000}
 """Actions of the machines that strategies are compared on, with the tests of a campaign."""
 
 FEW = 32
@@ -148,22 +158,26 @@ def compare_strategies(quick: bool) -> dict[int, float]:
     """Print CPU time per test of `coin` and `layered` for machines of several widths.
 
     Return the ratio of their rates for each width. The start is measured for each strategy, with
-    a campaign of few tests, and subtracted.
+    a campaign of few tests, and subtracted; both are the least of the rounds.
     """
     ratios, rows = {}, []
     for width, full in WIDTHS.items():
-        tests, rounds = (full // 3, 1) if quick else (full, 5)
+        tests, rounds = (full // 6, 2) if quick else (full, 5)
         subject = f"{MACHINES}::Wide{width}"
-        spent: dict[str, list[float]] = {"coin": [], "layered": []}
+        spent: dict[tuple[str, int], list[float]] = {
+            (strategy, count): [] for strategy in ("coin", "layered") for count in (FEW, tests)
+        }
         for number in range(1, rounds + 1):
             progress(f"{width} actions, round {number} of {rounds}")
-            for strategy, each in spent.items():
-                start_up = timed(partial(campaign, FEW, strategy, subject=subject))
-                used = timed(partial(campaign, tests, strategy, subject=subject)) - start_up
-                each.append(used / (tests - FEW) * 1e6)
-        ratios[width] = median_ratio(spent["coin"], spent["layered"])
-        micros = [f"{statistics.median(each):.1f}" for each in spent.values()]
-        rows.append((width, *micros, f"{ratios[width]:.2f}"))
+            for (strategy, count), each in spent.items():
+                each.append(timed(partial(campaign, count, strategy, subject=subject)))
+        least = {key: min(each) for key, each in spent.items()}
+        coin, layered = (
+            (least[strategy, tests] - least[strategy, FEW]) / (tests - FEW) * 1e6
+            for strategy in ("coin", "layered")
+        )
+        ratios[width] = coin / layered
+        rows.append((width, f"{coin:.1f}", f"{layered:.1f}", f"{ratios[width]:.2f}"))
     print()
     print_table(("actions", "coin, us/test", "layered, us/test", "layered/coin, rate"), rows)
     return ratios
@@ -177,7 +191,7 @@ def main() -> None:
     start_up = statistics.median(
         timed(lambda: campaign(FEW, "coin")) for _ in range(2 if quick else 3)
     )
-    writer_start = timed(lambda: campaign(FEW, "coin"), time.process_time)
+    writer_start = min(timed(lambda: campaign(FEW, "coin"), time.process_time) for _ in range(3))
     writer: list[float] = []
     names = ("bare, randrange", "bare, tuned", "bare, batched")
     loops = (bare_randrange, bare_tuned, bare_batched)
@@ -195,6 +209,8 @@ def main() -> None:
             writer.append(time.process_time() - before - writer_start)
         hypothesis.append(hypothesis_steps_per_second(examples))
 
+    writer_us = statistics.median(writer) / tests * 1e6
+    load = os.getloadavg()[0] / (os.cpu_count() or 1)
     walls: dict[int, list[float]] = {1: [], 2: []}
     for _ in range(1 if quick else 2 * rounds):
         progress("one worker and two")
@@ -215,10 +231,11 @@ def main() -> None:
     ratios = sorted(one / two for one, two in zip(walls[1], walls[2], strict=True))
     print(
         f"two workers: {median_ratio(walls[1], walls[2]):.2f} times one, by wall time "
-        f"({ratios[0]:.2f} to {ratios[-1]:.2f} in single rounds)"
+        f"({ratios[0]:.2f} to {ratios[-1]:.2f} in single rounds), at a load of {load:.1f} a core"
     )
+    serial_share = statistics.median(writer) / statistics.median(seconds["coin"])
+    print(f"the process that hands out and writes: {serial_share:.1%} of all CPU time")
     ratios_by_width = compare_strategies(quick)
-    writer_us = statistics.median(writer) / tests * 1e6
     print(f"the process that writes to the store: {writer_us:.1f} us of CPU per test")
     print_figures(
         {
@@ -231,6 +248,8 @@ def main() -> None:
             "layered_vs_coin": round(min(ratios_by_width.values()), 3),
             "layered_vs_coin_by_width": {n: round(r, 3) for n, r in ratios_by_width.items()},
             "two_workers": round(median_ratio(walls[1], walls[2]), 3),
+            "load": round(load, 2),
+            "serial_share": round(serial_share, 4),
             "writer_us_per_test": round(writer_us, 2),
             "start_up_cpu_seconds": round(start_up, 3),
             "python": sys.version.split()[0],

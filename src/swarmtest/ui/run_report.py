@@ -182,8 +182,6 @@ def _feature_rows(space: Space, found: _InvalidTests) -> list[tuple[str, ...]]:
 
 _MAX_NAMES = 8
 _MAX_RACE_WIDTH = 110
-_MAX_STUDIED_TESTS = 200_000
-"""Tests that can be studied within a second or two."""
 _MIN_HITS = 4
 """With fewer hits no feature can have a role, whatever its base rate (95%, Wilson)."""
 _FEW_TESTS = 100
@@ -319,8 +317,8 @@ def _never_seen(campaign: Campaign, outcome: Outcome) -> list[str]:
 
 
 def _why(store: Store, outcome: Outcome) -> dict[str, list[str]]:
-    """Return the roles for each fault in short; none if the study would make the user wait."""
-    if not outcome.faults or outcome.progress.tests > _MAX_STUDIED_TESTS:
+    """Return the roles for each fault in short."""
+    if not outcome.faults:
         return {}
     if outcome.progress.tests <= _FEW_TESTS and _has_too_few_hits(store, outcome):
         return {fault.id: [_too_few_hits(fault)] for fault in outcome.faults}

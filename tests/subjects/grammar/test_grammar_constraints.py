@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import pickle
+import random
+from pathlib import Path
+
 from hypothesis import assume, given, settings
 from random_grammars import finished_rules, lark_texts, possible_features
 
@@ -10,6 +15,9 @@ from swarmtest.core.seeds import Stream
 from swarmtest.core.space import Space
 from swarmtest.subjects.grammar.feature_constraints import implications, start_constraints
 from swarmtest.subjects.grammar.generator import load_grammar
+from swarmtest.subjects.grammar.model import SizeTables
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 @settings(max_examples=80, deadline=None)
@@ -90,3 +98,32 @@ def test_what_a_part_stands_within_and_brings_along_is_told() -> None:
     assert found["arg:1"].within == (*part.within, "start?(arg)")
     assert set(found["start?(arg)"].enables) == {"arg:1", "arg:start"}
     assert found["start:x"].ways == ("start", "arg:start")
+
+
+@settings(max_examples=80, deadline=None)
+@given(lark_texts())
+def test_compiled_sizes_are_those_of_the_tables(text: str) -> None:
+    tables = SizeTables(load_grammar(text).grammar)
+    count = tables.alternatives
+    for bits in itertools.islice(itertools.cycle(range(1 << min(count, 7))), 140):
+        # The last alternatives are on and off in turns of 7.
+        on = [bool(bits >> number % 7 & 1) for number in range(count)]
+        assert tables.sizes(on) == tables.sizes_by_tables(on)
+
+
+def test_compiled_sizes_of_a_large_grammar_are_those_of_the_tables() -> None:
+    generator = load_grammar(EXAMPLES / "sql.lark")
+    tables = SizeTables(generator.grammar)
+    dice = random.Random(4)
+    for _ in range(200):
+        share = dice.random()
+        on = [dice.random() < share for _ in range(tables.alternatives)]
+        assert tables.sizes(on) == tables.sizes_by_tables(on)
+
+
+def test_a_generator_can_be_copied_to_another_process_after_many_texts() -> None:
+    generator = load_grammar('start: "x" | "(" start ")" | "[" start "]"')
+    weights = [(1.0, a / 20, 1.0) for a in range(1, 20)]
+    texts = [generator.text(generator.grown(each, 3)) for each in weights]
+    again = pickle.loads(pickle.dumps(generator))
+    assert [again.text(again.grown(each, 3)) for each in weights] == texts

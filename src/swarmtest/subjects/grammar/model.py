@@ -23,6 +23,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 from swarmtest.core.errors import UserError
+from swarmtest.subjects.grammar.compiled_sizes import Compiled, Row, compile_sizes
 from swarmtest.subjects.grammar.token_texts import TokenTexts
 
 
@@ -207,14 +208,11 @@ class Layout:
 # The least number of tokens and the least depth of a rule are least fixed points, given the
 # alternatives that are on. A rule that cannot be finished with these has size `NEVER`. Rules are
 # visited in an order for which one round is enough when everything is on. After that, only rules
-# are visited again that need one whose size has changed: a configuration costs some tens of
-# microseconds.
+# are visited again that need one whose size has changed. When sizes were computed a few times,
+# `compiled_sizes` does it.
 
 NEVER = 1 << 40
 """The size of a rule that cannot be finished; larger than any real size."""
-
-_Row: TypeAlias = tuple[int, int, tuple[tuple[int, int], ...]]
-"""An alternative: its number, its own tokens, and each rule that it needs with how many times."""
 
 
 @dataclass(frozen=True)
@@ -229,20 +227,32 @@ class Sizes:
     """The least depth of each alternative."""
 
 
+_FEW_TIMES = 8
+"""So often sizes are computed before it is worth compiling a function: that takes as long."""
+_MOST_COMPILED = 2000
+"""Alternatives of the largest grammar for which a function is compiled."""
+
+
 class SizeTables:
     """The data that sizes are computed from, prepared once for a grammar."""
 
     def __init__(self, grammar: Grammar) -> None:
         self.rules = len(grammar.rules)
         self.alternatives = len(grammar.alternatives)
-        self._rows: list[tuple[int, list[_Row]]] = [
+        self._rows: list[tuple[int, list[Row]]] = [
             (rule.number, [_row(alternative) for alternative in rule.alternatives])
             for rule in grammar.rules
         ]
         self._users = self._users_of_rows()
-        everything = self.sizes([True] * self.alternatives)
+        self._times = 0
+        self._compiled: Compiled | None = None
+        everything = self.sizes_by_tables([True] * self.alternatives)
         self._rows.sort(key=lambda entry: everything.rule_depth[entry[0]])
         self._users = self._users_of_rows()
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return the data without the compiled function, which cannot be pickled."""
+        return self.__dict__ | {"_compiled": None}
 
     def _users_of_rows(self) -> list[tuple[list[int], list[int]]]:
         """Return, for each row, the rows that need its rule: those up to itself, and all."""
@@ -257,6 +267,15 @@ class SizeTables:
 
     def sizes(self, on: Sequence[object]) -> Sizes:
         """Return the sizes when only the alternatives with a true value in `on` may be used."""
+        if self._compiled is not None:
+            return Sizes(*self._compiled(on))
+        self._times += 1
+        if self._times > _FEW_TIMES and self.alternatives <= _MOST_COMPILED:
+            self._compiled = compile_sizes(self._rows, self.alternatives, NEVER)
+        return self.sizes_by_tables(on)
+
+    def sizes_by_tables(self, on: Sequence[object]) -> Sizes:
+        """Return the sizes without a compiled function."""
         rule_tokens, rule_depth = [NEVER] * self.rules, [NEVER] * self.rules
         tokens, depth = [NEVER] * self.alternatives, [NEVER] * self.alternatives
         rows, users = self._rows, self._users
@@ -289,7 +308,7 @@ class SizeTables:
         return Sizes(rule_tokens, rule_depth, tokens, depth)
 
 
-def _row(alternative: Alternative) -> _Row:
+def _row(alternative: Alternative) -> Row:
     needed = Counter(needed_rules(alternative))
     bases = [(i.item, i.low) if isinstance(i, Repeat) else (i, 1) for i in alternative.items]
     own = sum(times for base, times in bases if isinstance(base, Terminal))
