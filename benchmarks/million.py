@@ -1,6 +1,6 @@
 """What it costs to look at a campaign of a million tests: CPU seconds, memory and file size.
 
-    python benchmarks/million.py [--quick] [--tests N] [--keep DIR]
+    python benchmarks/million.py [--quick] [--tests N] [--keep DIR] [--only WORD ...]
 
 Two campaigns are run by `swarmtest run`: 60 features, 36 faults of different rates, with coverage
 of lines and branches (about 4,800 targets), and the same tests without coverage.
@@ -9,13 +9,19 @@ campaign runs as a process of its own.
 
 - CPU seconds are those of the command and of all processes that it starts, from `wait4`. The start
   of Python is included. A figure is the less of two runs: what else the machine does can only add.
-  Fewer than 100,000 tests are for trying the script: one run of each command, and no second column.
+  Fewer than 100,000 tests are for trying the script: one run of each command, no second column, and
+  neither `mutate` nor `suite`, which take seconds whatever the campaign.
 - Memory is the peak of the process. `peak_mb` is the largest of all commands.
 - The second column of seconds is without numba, if it is installed (``'swarmtest[fast]'``).
 - Goals are known for a million tests, and for the 100,000 of ``--quick``.
+- Commands that change a store, or run tests, work on a copy. How long a run takes besides looking
+  its tests up depends on the program; the tests of this one take a tenth of a millisecond.
+- Pages of the dashboard are asked for over HTTP (`benchmarks/million_dashboard.py`);
+  `dashboard_page_s` is the CPU time of the slowest, `dashboard_answer_s` what the answers that are
+  computed in the background took for the page that needs most.
 
 ``--keep`` keeps the stores in a directory, and takes those that are there instead of running the
-campaigns again.
+campaigns again. ``--only suite copy dashboard`` measures only these.
 """
 
 from __future__ import annotations
@@ -23,6 +29,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import os
+import shutil
 import subprocess
 import sysconfig
 import tempfile
@@ -31,13 +38,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness import cannot_measure, print_figures, print_table, progress
+from million_dashboard import page_costs
 from million_program import write_program
+
+from swarmtest import open_store
+from swarmtest.core.result import Verdict
 
 MILLION, QUICK = 1_000_000, 100_000
 ROUNDS = 2
 """Runs of each command."""
 SWARMTEST = str(Path(sysconfig.get_path("scripts"), "swarmtest"))
 MOST_MB = 1024
+PAGE_SECONDS = 0.5
+"""The goal for each page of the dashboard."""
 SIZES = {"covered": 150, "plain": 40}
 """The goal for each store: bytes in the file for each test."""
 
@@ -52,6 +65,12 @@ class Question:
     million: float | None = None
     quick: float | None = None
     store: str = "covered"
+    runs: bool = False
+    """Whether it runs tests or writes: then it is run once, on a copy of the store."""
+    expected: int = 0
+    """Its exit status; -1: it may find a fault or not."""
+    least: int = 0
+    """It is left out for fewer tests."""
 
     @property
     def title(self) -> str:
@@ -76,6 +95,25 @@ QUESTIONS = (
     Question(("roles",), "roles_fault_plain_s", 6, 1, "plain"),
     Question(("growth",), "growth_plain_s", 3, 0.8, "plain"),
     Question(("report",), "report_plain_s", 15, 4, "plain"),
+    Question(("coverage",), "coverage_s", 1, 1),
+    Question(("replay", "TRIAL"), "replay_s", 1, 1, runs=True, expected=-1),
+    Question(("replay", "TRIAL", "--no-run"), "replay_no_run_s", 1, 1, runs=True),
+    Question(("reduce", "TRIAL"), "reduce_s", runs=True),
+    Question(("why", "FAULT"), "why_s", runs=True),
+    Question(
+        ("focus", "machine.py", "--fault", "FAULT", "-n", "200"), "focus_s", runs=True, expected=-1
+    ),
+    Question(
+        ("mutate", "--sample", "2", "--tests", "50"),
+        "mutate_s",
+        runs=True,
+        expected=-1,
+        least=QUICK,
+    ),
+    Question(("suite", "--no-reduce"), "suite_s", runs=True, least=QUICK),
+    Question(("doctor", "STORE"), "doctor_s", runs=True),
+    Question(("copy", "STORE", "COPY"), "copy_s", runs=True),
+    Question(("delete", "-y", "1"), "delete_s", runs=True),
 )
 
 
@@ -93,7 +131,10 @@ def measured(
     environment: dict[str, str] | None = None,
     expected: int = 0,
 ) -> Cost:
-    """Run a command, and return what it used; end the benchmark if it fails."""
+    """Run a command, and return what it used; end the benchmark if it fails.
+
+    `expected` is its exit status; -1: it may find a fault or not.
+    """
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
             words,
@@ -105,7 +146,7 @@ def measured(
         )
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode != expected:
+        if process.returncode != expected and (expected != -1 or process.returncode not in (0, 1)):
             errors.seek(0)
             cannot_measure(f"{' '.join(words)} failed: {errors.read().decode()[-2000:]}")
     # Linux counts memory in units of 1024 bytes.
@@ -136,6 +177,30 @@ def answered(question: Question, store: Path, environment: dict[str, str], round
     return Cost(min(run.cpu_seconds for run in runs), max(run.megabytes for run in runs))
 
 
+def run_once(question: Question, store: Path, program: Path, names: dict[str, str]) -> Cost:
+    """Return the cost of a command that runs tests or writes, on a copy of the store."""
+    work, copy = (store.with_suffix(ending) for ending in (".work", ".copy"))
+    for path in (work, copy):
+        path.unlink(missing_ok=True)
+    shutil.copyfile(store, work)
+    meant = names | {"STORE": str(work), "COPY": str(copy)}
+    words = [SWARMTEST, *(meant.get(word, word) for word in question.words)]
+    if "STORE" not in question.words:
+        words += ["--store", str(work)]
+    try:
+        return measured(words, program, expected=question.expected)
+    finally:
+        for path in (work, copy):
+            path.unlink(missing_ok=True)
+
+
+def names_in(store: Path, tests: int) -> dict[str, str]:
+    """Return a failing trial in the middle of the campaign, and its fault."""
+    with open_store(store, read_only=True) as opened:
+        trial = next(opened.trials(1, after=tests // 2, verdict=Verdict.FAILED, limit=1))
+    return {"TRIAL": f"1#{trial.trial}", "FAULT": trial.fault or ""}
+
+
 def hidden_numba(directory: Path) -> dict[str, str]:
     """Return an environment in which numba cannot be imported."""
     directory.mkdir(exist_ok=True)
@@ -143,8 +208,8 @@ def hidden_numba(directory: Path) -> dict[str, str]:
     return {"PYTHONPATH": str(directory)}
 
 
-def measure(directory: Path, tests: int) -> None:
-    """Run the campaigns, ask everything, and print it."""
+def measure(directory: Path, tests: int, only: Sequence[str] = ()) -> None:
+    """Run the campaigns, ask everything, or what has one of the words `only`, and print it."""
     machine = write_program(directory / "program")
     stores = {name: directory / f"{name}-{tests}.db" for name in SIZES}
     for name, store in stores.items():
@@ -158,18 +223,25 @@ def measure(directory: Path, tests: int) -> None:
     rows: list[tuple[object, ...]] = []
     figures: dict[str, object] = {}
     peak = 0.0
+    names = names_in(stores["covered"], tests)
     for question in QUESTIONS:
+        if tests < question.least or (only and not set(only) & set(question.words)):
+            continue
         progress(question.title)
-        costs = [
-            answered(question, stores[question.store], environment, rounds)
-            for environment in environments.values()
-        ]
+        if question.runs:
+            costs = [run_once(question, stores[question.store], machine.parent, names)]
+        else:
+            costs = [
+                answered(question, stores[question.store], environment, rounds)
+                for environment in environments.values()
+            ]
         goal = question.goal(tests)
         most = max(cost.megabytes for cost in costs)
         peak = max(peak, most)
         seconds = [f"{cost.cpu_seconds:.2f}" for cost in costs]
+        seconds += [""] * (len(environments) - len(costs))
         rows.append((question.title, *seconds, "" if goal is None else f"{goal:g}", f"{most:,.0f}"))
-        for ending, cost in zip(environments, costs, strict=True):
+        for ending, cost in zip(environments, costs, strict=False):
             figures[question.key.removesuffix("_s") + ending] = round(cost.cpu_seconds, 3)
     print(f"{tests:,} tests")
     columns = ("with numba" if has_numba else "without numba", "without numba")
@@ -179,6 +251,8 @@ def measure(directory: Path, tests: int) -> None:
         ("bytes a test in the file", "", "goal"),
         [(name, f"{bytes_per_test[name]:.1f}", goal) for name, goal in SIZES.items()],
     )
+    if not only or "dashboard" in only:
+        figures |= measure_pages(stores["covered"], tests)
     print(f"\npeak memory {peak:,.0f} MB, goal {MOST_MB:,}")
     print_figures(
         figures
@@ -191,19 +265,44 @@ def measure(directory: Path, tests: int) -> None:
     )
 
 
+def measure_pages(store: Path, tests: int) -> dict[str, object]:
+    """Ask for every page of the dashboard, and print what each took; return the figures."""
+    progress("dashboard")
+    pages = page_costs(SWARMTEST, store, tests)
+    print("\ndashboard, CPU seconds of the server")
+    print_table(
+        ("page", "to show it", "goal", "wall", "answers in the background"),
+        [
+            (
+                page.title,
+                f"{page.cpu_seconds:.2f}",
+                PAGE_SECONDS,
+                f"{page.wall_seconds:.2f}",
+                f"{page.answer_seconds:.2f}",
+            )
+            for page in pages
+        ],
+    )
+    return {
+        "dashboard_page_s": round(max(page.cpu_seconds for page in pages), 3),
+        "dashboard_answer_s": round(max(page.answer_seconds for page in pages), 3),
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help=f"{QUICK:,} tests")
     parser.add_argument("--tests", type=int, metavar="N", help="so many tests")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the stores, or take them")
+    parser.add_argument("--only", nargs="+", default=(), metavar="WORD", help="only such commands")
     options = parser.parse_args()
     tests = options.tests or (QUICK if options.quick else MILLION)
     if options.keep is not None:
         options.keep.mkdir(parents=True, exist_ok=True)
-        measure(options.keep.resolve(), tests)
+        measure(options.keep.resolve(), tests, options.only)
         return
     with tempfile.TemporaryDirectory() as directory:
-        measure(Path(directory), tests)
+        measure(Path(directory), tests, options.only)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,13 @@ as a campaign records them. One in fifty fails. PostgreSQL is a server of its ow
 with its usual settings (`pgserver`); its figures are of one connection over a local socket. Then
 what a page about a campaign asks: totals, 200 points of progress, the newest 50 trials. And
 `swarmtest copy` from SQLite to PostgreSQL, with both hashes.
+
+Workers of a campaign pack their trials into blocks, and the process that writes only inserts them.
+`postgres_vs_sqlite` is the tests per second of a campaign with a store in PostgreSQL, over those of
+the same campaign with one in SQLite: short tests (the stack of `benchmarks/throughput.py`), one
+worker, in turns, the median of the rounds. Beside it is the CPU time of the process that writes.
+`blocks_vs_sqlite` is the same for nothing but inserting packed blocks, one after the other, each in
+a transaction of its own, for which PostgreSQL waits until it is on the disk.
 """
 
 from __future__ import annotations
@@ -14,19 +21,25 @@ from __future__ import annotations
 import contextlib
 import random
 import shutil
+import statistics
 import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from harness import arguments, print_figures, print_table, progress, require_modules
+from throughput import SUBJECT
 
+from swarmtest import Campaign
 from swarmtest.core.space import Space
 from swarmtest.core.targets import Target, pack_hits
 from swarmtest.store import open_store
+from swarmtest.store.block_tables import pack_records
 from swarmtest.store.copies import copy_campaign
 from swarmtest.store.interface import Store
+from swarmtest.store.loose_blocks import BlockLayout, PackedBlock
 from swarmtest.store.records import (
     CampaignRecord,
     FaultRecord,
@@ -36,6 +49,7 @@ from swarmtest.store.records import (
 )
 
 FEATURES, TARGETS, HITS, BATCH = 40, 5_000, 300, 1_000
+ROUNDS = 5
 SPACE = Space([f"feature {i}" for i in range(FEATURES)]).to_json()
 
 
@@ -77,6 +91,60 @@ def fill(store: Store, records: list[TrialRecord]) -> int:
         ]
         store.record(number, batch, faults)
     return number
+
+
+def fill_with_blocks(store: Store, blocks: list[PackedBlock]) -> None:
+    """Record blocks as a campaign with local workers does."""
+    number = store.add_campaign(CampaignRecord("bench", "coin", 1, SPACE))
+    for block in blocks:
+        store.record_blocks(number, [block])
+
+
+def blocks_in_turns(
+    stores: dict[str, Store], records: list[TrialRecord]
+) -> dict[str, dict[str, float]]:
+    """Write blocks into each store in turns; return medians of the rounds."""
+    layout = BlockLayout(FEATURES, 1)
+    parts = [records[start : start + BATCH] for start in range(0, len(records), BATCH)]
+    blocks = [packed for part in parts for packed in pack_records(part, layout)]
+    rounds: dict[str, list[tuple[float, float]]] = {name: [] for name in stores}
+    for _ in range(ROUNDS):
+        for name, store in stores.items():
+            cpu = time.process_time()
+            wall = seconds(partial(fill_with_blocks, store, blocks))
+            rounds[name].append((wall, time.process_time() - cpu))
+    count = len(records)
+    return {
+        name: {
+            "blocks_per_second": count / statistics.median(wall for wall, _ in found),
+            "blocks_client_us": 1e6 * statistics.median(cpu for _, cpu in found) / count,
+        }
+        for name, found in rounds.items()
+    } | {"ratio": {"blocks_vs_sqlite": _ratio(rounds)}}
+
+
+def campaigns_in_turns(urls: dict[str, str], tests: int) -> dict[str, dict[str, float]]:
+    """Run the same campaign with each store in turns; return medians of the rounds."""
+    rounds: dict[str, list[tuple[float, float]]] = {name: [] for name in urls}
+    for _ in range(ROUNDS):
+        for name, url in urls.items():
+            cpu = time.process_time()
+            outcome = Campaign(SUBJECT, "coin", tests, workers=1, store=url).run()
+            spent = time.process_time() - cpu
+            rounds[name].append((outcome.progress.wall_seconds, spent))
+    return {
+        name: {
+            "campaign_per_second": tests / statistics.median(wall for wall, _ in found),
+            "campaign_client_us": 1e6 * statistics.median(cpu for _, cpu in found) / tests,
+        }
+        for name, found in rounds.items()
+    } | {"ratio": {"postgres_vs_sqlite": _ratio(rounds)}}
+
+
+def _ratio(rounds: dict[str, list[tuple[float, float]]]) -> float:
+    """Return the rate of PostgreSQL over that of SQLite, from walls of rounds in turns."""
+    pairs = zip(rounds["sqlite"], rounds["postgres"], strict=True)
+    return statistics.median(lite / team for (lite, _), (team, _) in pairs)
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -141,6 +209,13 @@ def main() -> None:
         for name, store in (("sqlite", lite), ("postgres", team)):
             progress(f"{name}: writing and reading")
             found[name] = measured(store, records)
+        progress("blocks, in turns")
+        by_block = blocks_in_turns({"sqlite": lite, "postgres": team}, records)
+        progress("campaigns, in turns")
+        urls = {"sqlite": str(Path(directory) / "campaigns.db"), "postgres": url}
+        campaigns = campaigns_in_turns(urls, count)
+        for name in found:
+            found[name] |= by_block[name] | campaigns[name]
         progress("copying SQLite to PostgreSQL")
         copying = seconds(lambda: copy_campaign(lite, team, 1))
     rows = [[name, *(f"{found[kind][name]:,.1f}" for kind in found)] for name in found["sqlite"]]
@@ -149,6 +224,12 @@ def main() -> None:
     figures = {
         f"{kind}_{name}": round(value, 1) for kind in found for name, value in found[kind].items()
     }
+    ratios = {
+        name: round(each, 2) for name, each in (by_block["ratio"] | campaigns["ratio"]).items()
+    }
+    print(f"campaign, PostgreSQL over SQLite: {ratios['postgres_vs_sqlite']} (goal 1)")
+    print(f"only inserting blocks: {ratios['blocks_vs_sqlite']}")
+    figures |= ratios
     print_figures({"trials": count, **figures, "copy_per_second": round(count / copying)})
 
 

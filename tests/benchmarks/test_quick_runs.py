@@ -47,7 +47,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "merging.py": ("exact_100_seconds", "exact_400_seconds", "proven_share_100"),
     "million.py": (
         *("show_s", "faults_s", "roles_fault_s", "roles_line_s", "growth_s", "report_s"),
-        *("bytes_per_test", "bytes_per_test_plain", "peak_mb"),
+        *("bytes_per_test", "bytes_per_test_plain", "peak_mb", "dashboard_page_s"),
     ),
     "mutation.py": ("vs_best_peer", "differing_verdicts"),
     "mutation_native.py": ("vs_one_by_one", "differing_verdicts"),
@@ -65,11 +65,14 @@ KEYS: dict[str, tuple[str, ...]] = {
     "roles.py": ("vs_statsmodels", "seconds_100k_64_20k", "wrong_role_rate"),
     "scale.py": (
         *("two_workers", "dask_overhead_us", "sqlite_per_second", "postgresql_per_second"),
-        *("dask_overhead_ms", "counting"),
+        *("dask_overhead_ms", "dask_overhead_cpu_ms", "counting"),
     ),
     "search.py": ("random_vs_best_min", "hill_wins", "replay_vs_live"),
     "startup.py": ("help_cpu_s", "list_cpu_s", "run_cpu_s", "import_cpu_s", "own_modules_list"),
-    "store_speed.py": ("sqlite_write_per_second", "postgres_write_per_second", "copy_per_second"),
+    "store_speed.py": (
+        *("sqlite_write_per_second", "postgres_write_per_second", "copy_per_second"),
+        "postgres_vs_sqlite",
+    ),
     "suites.py": ("time_vs_greedy", "kept_vs_random"),
     "throughput.py": ("vs_bare", "vs_hypothesis", "two_workers", "layered_vs_coin"),
     "why.py": ("explained", "precision", "recall", "cpu_s_per_fault"),

@@ -78,7 +78,8 @@ def test_a_large_campaign_keeps_every_target_and_claims_no_bound(
         monkeypatch.setattr(suite, "MANY", 500)
         some = suite.read_table(store, number)
     assert some.targets == whole.targets
-    assert (some.trials, some.all_seconds) == (whole.trials, pytest.approx(whole.all_seconds))
+    assert some.trials == whole.trials
+    assert some.all_seconds == pytest.approx(whole.all_seconds)
     assert len(some.tests) < len(whole.tests)
     assert some.thinned
     assert not whole.thinned
