@@ -36,8 +36,9 @@ from statistics import mean
 from typing import Any
 
 from harness import cpu_seconds, print_figures, print_table, progress
-from known_bugs import DEFAULT_WORK, HERE, install
-from why_truth import JUDGING, TUNING, KnownCause
+from known_bugs import DEFAULT_WORK, HERE, install, unpack_source
+from why_judged import JUDGING
+from why_truth import RARE, TUNING, KnownCause
 
 CONFIDENCE = 0.95
 
@@ -84,7 +85,8 @@ def recall(bug: KnownCause, named: frozenset[str]) -> float:
 def examine(bug: KnownCause, tests: int, work: Path) -> Finding:
     """Find and explain a bug, in a process that has the old release."""
     progress(f"{bug.package} {bug.release}, {bug.title}: {tests:,} tests, then its first hit")
-    paths = [install(bug.package, bug.release, work)]
+    get = unpack_source if bug.source else install
+    paths = [get(bug.package, bug.release, work)]
     for package, release in bug.also:
         paths += [install(package, release, work)]
     path = os.pathsep.join(map(str, (*paths, HERE / "known_bugs", HERE, HERE.parent / "src")))
@@ -279,10 +281,10 @@ def main() -> None:
     parser.add_argument("--tests", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.explain:
-        bug = next(bug for bug in (*TUNING, *JUDGING) if bug.title == options.explain)
+        bug = next(bug for bug in (*TUNING, *RARE, *JUDGING) if bug.title == options.explain)
         print(json.dumps(explain_here(bug, options.tests)))
         return
-    bugs = [bug for bug in (*TUNING, *JUDGING) if bug.quick_tests or not options.quick]
+    bugs = [bug for bug in (*TUNING, *RARE, *JUDGING) if bug.quick_tests or not options.quick]
     bugs = [bug for bug in bugs if not (options.tuning and bug.judged)]
     if options.only:
         bugs = [bug for bug in bugs if options.only in f"{bug.package} {bug.title}"]
