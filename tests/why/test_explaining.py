@@ -504,3 +504,94 @@ def test_a_kind_of_test_without_experiments_says_so_in_one_line(tmp_path: Path):
     assert fault is not None
     with pytest.raises(UserError, match=r"experiments are not supported for tests of .*Whole"):
         explain_test(subject, ["open", "close"], fault)
+
+
+# Other failing tests of the same fault.
+
+
+class Door(Machine):
+    """Two bugs that end in the same check: two lost keys, and a door that was painted twice."""
+
+    steps = 12
+
+    def start(self) -> None:
+        self.lost = self.coats = 0
+
+    @action
+    def lose(self) -> None:
+        self.lost += 1
+
+    @action
+    def paint(self) -> None:
+        self.coats += 1
+
+    @action
+    def wait(self) -> None:
+        pass
+
+    @action
+    def enter(self) -> None:
+        assert self.lost < 2 and self.coats < 2  # noqa: PT018  # two bugs, one check
+
+    @action
+    def sleep(self) -> None:
+        assert self.coats < 3
+
+
+def explained_faults(machine: type[Machine], tests: int) -> dict[str, Explanation]:
+    subject = MachineSubject(machine)
+    with open_store(":memory:") as store:
+        campaign = Campaign(subject, "coin", tests, workers=0, store=store).run().campaign
+        for fault in store.faults(campaign):
+            explain_fault(store, fault.id, subject=subject)
+        return {e.steps[-1].feature: e for e in explanations_of(store, campaign).values()}
+
+
+def test_other_failing_tests_follow_the_rule_or_are_said_to_need_something_else():
+    found = explained_faults(Door, 60)["enter"]
+    assert found.others is not None
+    assert found.others.tests == 10
+    # Tests with the other bug do not have the step that this rule needs.
+    other = {"lose": "paint, paint, enter", "paint": "lose, lose, enter"}[found.steps[0].feature]
+    assert 0 < found.others.fitting < 10
+    assert [shape.partition(" (")[0] for shape in found.others.shapes] == [other]
+    assert f"holds in {found.others.fitting} of 10 other failing tests" in found.paragraph
+
+
+class Shelf(Machine):
+    """One bug that two actions show, each in a check of its own."""
+
+    steps = 12
+
+    def start(self) -> None:
+        self.broken = False
+
+    @action
+    def overload(self) -> None:
+        self.broken = True
+
+    @action
+    def dust(self) -> None:
+        pass
+
+    @action
+    def look(self) -> None:
+        assert not self.broken
+
+    @action
+    def use(self) -> None:
+        assert not self.broken
+
+
+def test_two_faults_with_the_same_rule_are_probably_the_same_bug():
+    found = explained_faults(Shelf, 60)
+    assert found["look"].same_as == (found["use"].fault,)
+    assert found["use"].same_as == (found["look"].fault,)
+    assert "probably the same bug as" in found["use"].paragraph
+
+
+def test_faults_that_need_different_steps_are_not_called_the_same():
+    found = explained_faults(Door, 60)
+    assert found.keys() == {"enter", "sleep"}
+    assert found["sleep"].needed == {"paint": 3, "sleep": 1}
+    assert not found["sleep"].same_as

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -42,7 +42,9 @@ from swarmtest.why.explanation import (
     explanations_of,
     record_of,
 )
+from swarmtest.why.other_tests import compare_other_tests, other_small_tests
 from swarmtest.why.relations import find_relations
+from swarmtest.why.schedules import explain_schedule, schedule_of
 from swarmtest.why.variant_runs import VariantBudget, VariantOutcome, VariantRuns
 
 Fact = TypeVar("Fact")
@@ -71,12 +73,14 @@ def explain_test(
     seed: int = 0,
     seconds: float = 10.0,
     confirming: bool = True,
+    others: Sequence[Any] = (),
 ) -> Explanation:
     """Explain why a test shows a fault, by experiments on the test.
 
     `budget` limits runs and CPU time, and `seconds` one run. With `confirming`, tests are then
-    generated from the explanation, to see how often these show the fault. Raise `UserError` if the
-    test does not show the fault, or if tests of this kind cannot be edited.
+    generated from the explanation, to see how often these show the fault. `others` are other
+    reduced tests that show it: the explanation says how many of them follow the same rule. Raise
+    `UserError` if the test does not show the fault, or if tests of this kind cannot be edited.
 
     >>> from swarmtest import Machine, action, integers
     >>> from swarmtest.subjects import MachineSubject
@@ -100,11 +104,14 @@ def explain_test(
 
         with VariantRuns(subject, fault, budget, seconds) as runs:
             return explain_derivation(grammar, test, fault, runs, seed)
+    if schedule_of(test) is not None:
+        with VariantRuns(subject, fault, budget, seconds) as runs:
+            return explain_schedule(test, fault, runs, seed)
     editor = editor_of(subject, test)
     with VariantRuns(subject, fault, budget, seconds) as runs:
         study = Study(editor, runs, seed)
         runs.check(test, editor.test(()))
-        return _Explaining(study, fault).explanation(subject, seconds, confirming)
+        return _Explaining(study, fault, others).explanation(subject, seconds, confirming)
 
 
 def _grammar_of(subject: Subject, test: Any) -> Any:
@@ -122,6 +129,7 @@ class _Explaining:
 
     study: Study
     fault: Fault
+    others: Sequence[Any]
 
     def explanation(self, subject: Subject, seconds: float, confirming: bool) -> Explanation:
         study, runs = self.study, self.study.runs
@@ -137,7 +145,7 @@ class _Explaining:
         slots = self._bound_slots(free)
         bases = [study.steps]
         left = runs.budget.runs - runs.runs - self._runs_for("insertions") - _ALIKE
-        relations = find_relations(study, slots, max(min(_WALK, left), 0), bases)
+        relations, rule = find_relations(study, slots, max(min(_WALK, left), 0), bases)
         insertions = find_insertions(study, bases, self._runs_for("insertions"))
         found = Explanation(
             self.fault.id,
@@ -162,6 +170,9 @@ class _Explaining:
             is_complete=not runs.is_spent,
             notes=self._notes(),
         )
+        if self.others:
+            compared = compare_other_tests(found, rule, subject, self.others)
+            found = replace(found, others=compared)
         cpu_seconds = 0.0
         if confirming:
             confirmation, cpu_seconds = confirm(subject, found, self.fault, seconds=seconds)
@@ -320,6 +331,9 @@ def explain_fault(
         subject = load_subject(record)[0]
     seconds = Limits(timeout or record.options.get("seconds")).seconds_of(subject)
     test, before = _reduced_test(store, where, subject)
+    others: list[Any] = []
+    if confirming and _has_steps(test):
+        others = other_small_tests(store, where.campaign, subject, where.fault, seconds)
     kind = Fault(where.fault.kind, where.fault.signature)
     explanation = explain_test(
         subject,
@@ -329,6 +343,7 @@ def explain_fault(
         seed=seed,
         seconds=seconds,
         confirming=confirming,
+        others=others,
     )
     explanation = _with_rate_before(store, where.campaign, explanation, where.fault)
     size = subject.size(test)
@@ -440,6 +455,11 @@ def _reduced_test(store: Store, where: FoundFault, subject: Subject) -> tuple[An
         why = outcome.why.get(where.fault.id, "it did not show again")
         raise UserError(f"fault {where.fault.id} could not be reduced: {why}")
     return json.loads(reduction.test), subject.size(original)
+
+
+def _has_steps(test: Any) -> bool:
+    """Return whether a test is a list of steps, not a derivation and not a schedule."""
+    return not isinstance(test, dict) or not {"tree", "schedule"} & test.keys()
 
 
 def _with_rate_before(

@@ -73,6 +73,8 @@ def test_lines(explanation: Explanation) -> list[str]:
 
 def experiment_lines(explanation: Explanation) -> list[str]:
     """Return all facts, each with its runs."""
+    if explanation.is_schedule:
+        return [*_switch_lines(explanation), *_insertion_lines(explanation)]
     return [
         *_order_lines(explanation),
         *_value_lines(explanation),
@@ -80,6 +82,18 @@ def experiment_lines(explanation: Explanation) -> list[str]:
         *_alternative_lines(explanation),
         *_insertion_lines(explanation),
     ]
+
+
+def _switch_lines(explanation: Explanation) -> list[str]:
+    """Say for each switch of a schedule where it may come, and which threads may go on."""
+    places = {fact.step: fact for fact in explanation.values}
+    lines = []
+    for at, step in enumerate(explanation.steps):
+        place = places.get(at)
+        moved = f"{place.text} ({plural(place.runs, 'run')})" if place else "comes by itself"
+        others = ", ".join(step.alternatives) or "no other thread"
+        lines.append(f"  switch {at + 1}: gone without it; {moved}; {others} instead of the next")
+    return ["switches:", *lines] if lines else []
 
 
 def _order_lines(explanation: Explanation) -> list[str]:
@@ -133,6 +147,8 @@ def _insertion_lines(explanation: Explanation) -> list[str]:
     if not explanation.insertions:
         return []
     lines = [f"  {fact.feature}: {_insertion_text(fact)}" for fact in explanation.insertions]
+    if explanation.is_schedule:
+        return ["one switch more, at any place:", *lines]
     return ["a step more, anywhere before the last one:", *lines]
 
 
