@@ -131,7 +131,7 @@ def explain_here(bug: KnownCause, tests: int) -> dict[str, Any]:
         "tests": tests,
         "hits": hits,
         "size": small.size,
-        "named": sorted(found.named),
+        "named": sorted(found.named | found.alike),
         "triggers": sorted(triggers),
         "relations": [fact.text for fact in found.relations],
         "suppressors": [fact.feature for fact in found.suppressors],

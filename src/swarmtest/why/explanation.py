@@ -27,6 +27,7 @@ Checked = TypeVar("Checked", bound=Any)
 _MAX_LISTED = 6
 _MAX_SUPPRESSORS = 5
 _MAX_SHAPES = 2
+_MAX_INSTEAD = 3
 _NORMAL_95 = 1.959963984540054
 """How many standard deviations a two-sided 95% interval reaches."""
 
@@ -206,6 +207,11 @@ class Explanation:
         return frozenset(self.needed) | frozenset(others)
 
     @property
+    def alike(self) -> frozenset[str]:
+        """Features that show the same in place of a step, each at a place of its own."""
+        return frozenset(other for step in self.steps for other in step.alike)
+
+    @property
     def suppressors(self) -> tuple[InsertionFact, ...]:
         """The features whose insertion makes the fault disappear, the strongest first."""
         return tuple(fact for fact in self.insertions if fact.role == SUPPRESSOR)
@@ -312,10 +318,7 @@ class Explanation:
         counts: Counter[str] = Counter()
         for step in steps:
             fact = self.steps[step]
-            others = fact.alternatives[:3]
-            more = len(fact.alternatives) - len(others)
-            text = fact.feature + (f" (or {', '.join(others)}" if others else "")
-            text += (f" and {more} more" if more else "") + (")" if others else "")
+            text = fact.feature + _in_brackets(fact)
             counts[text] += 1
         found = [text if count == 1 else f"{count} × {text}" for text, count in counts.items()]
         if len(found) > _MAX_LISTED:
@@ -386,6 +389,26 @@ class Explanation:
         if self.same_as:
             texts.append(f"probably the same bug as {listed(self.same_as)}, which need the same")
         return texts
+
+
+def _in_brackets(step: StepFact) -> str:
+    """Return what can be in place of a step, for the text after its name.
+
+    >>> _in_brackets(StepFact("pop", "pop()", alternatives=("get",), alike=("top",)))
+    ' (or get; top fails too)'
+    """
+    texts = []
+    if step.alternatives:
+        texts.append("or " + ", ".join(_few(step.alternatives)))
+    if step.alike:
+        verb = "fails" if len(step.alike) == 1 else "fail"
+        texts.append(f"{listed(_few(step.alike))} {verb} too")
+    return f" ({'; '.join(texts)})" if texts else ""
+
+
+def _few(names: Sequence[str]) -> list[str]:
+    more = len(names) - _MAX_INSTEAD
+    return [*names[:_MAX_INSTEAD], *([f"{more} more"] if more > 0 else [])]
 
 
 def same_rule(first: Explanation, second: Explanation) -> bool:

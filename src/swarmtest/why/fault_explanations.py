@@ -276,7 +276,8 @@ class _Explaining:
 
 
 def _named(replaced: Iterable[Replacement]) -> tuple[str, ...]:
-    return tuple(found.feature for found in replaced if found.feature and not found.is_alike)
+    names = (found.feature for found in replaced if found.feature and not found.is_alike)
+    return tuple(dict.fromkeys(names))
 
 
 def _reordered(steps: tuple[Any, ...], before: set[tuple[int, int]], rng: Any) -> tuple[Any, ...]:

@@ -24,6 +24,7 @@ from swarmtest.why.editing import Slot, Steps, part_at, parts_of, telling_values
 _DRAWS = 24
 """How many values are drawn to learn what a generator draws."""
 _FEW_OPTIONS = 16
+_NOTHING = object()
 
 
 class MachineEditor:
@@ -103,7 +104,11 @@ class MachineEditor:
         return Step(feature, tuple(arguments), self._label_for(feature, steps))
 
     def replacement(self, feature: str, step: Step, steps: Steps, at: int) -> Step | None:
-        """Give arguments by their name and position, if the other generator can draw them."""
+        """Give arguments by their name and position, if the other generator can draw them.
+
+        Where a whole argument does not fit, its parts may, or a list of them: ``set(3, 7)`` for
+        ``update([(3, 7)])``, and the other way round.
+        """
         action = self._actions[feature]
         if action.into is not self._actions[step.action].into and step.label in used_labels(steps):
             return None
@@ -112,12 +117,38 @@ class MachineEditor:
         for name, source in action.arguments.items():
             fitting = [pair for pair in left if self._fits(pair, source)]
             if not fitting:
-                return None
+                arguments = self._from_parts(action.arguments, step)
+                break
             chosen = next((pair for pair in fitting if pair[0][0] == name), fitting[0])
             left.remove(chosen)
             arguments.append(chosen[1])
+        if len(arguments) != len(action.arguments):
+            return None
         label = step.label or self._label_for(feature, steps)
         return Step(feature, tuple(arguments), label if action.into is not None else 0)
+
+    def _from_parts(self, wanted: Mapping[str, Generator[Any] | FromPool], step: Step) -> list[Any]:
+        """Return arguments made of the parts of a step's values, or of a list of them."""
+        leaves: list[Any] = []
+        for argument in step.arguments:
+            try:
+                value = from_json(argument)
+            except UserError:
+                return []
+            leaves += [part_at(value, path) for path in parts_of(value)] or [value]
+        packed = [[tuple(leaves)], list(leaves), tuple(leaves)]
+        arguments = []
+        for source in wanted.values():
+            allows = None if isinstance(source, FromPool) else allowed_by(source)
+            if allows is None:
+                return []
+            value = next((v for v in [*leaves, *packed] if allows(v)), _NOTHING)
+            if value is _NOTHING:
+                return []
+            if any(value is leaf for leaf in leaves):
+                leaves.remove(value)
+            arguments.append(to_json(value))
+        return arguments
 
     def slots(self, steps: Steps) -> list[Slot]:
         slots = []
