@@ -33,6 +33,11 @@ class KnownCause:
     judged: bool = False
 
     @property
+    def is_rare(self) -> bool:
+        """Whether fewer than one test in 2,000 shows it; the tests of its campaign tell."""
+        return self.tests >= 20_000
+
+    @property
     def features(self) -> frozenset[str]:
         return frozenset().union(*self.needs)
 

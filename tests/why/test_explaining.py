@@ -461,8 +461,34 @@ def test_a_test_of_a_grammar_is_explained_by_its_productions():
     assert found.needed == {"expr:expr/expr": 1, "expr:NUMBER": 1}
     assert "with any expr" in found.paragraph
     assert found.notes == (
-        "order and insertions are not tried: a grammar says where its parts belong",
+        "the order of parts is not tried: a grammar says where its parts belong",
     )
+
+
+def halt_without_comment(text: str) -> None:
+    if "halt" in text and "note" not in text:
+        raise RuntimeError("halted")
+
+
+def test_a_production_that_makes_the_fault_disappear_is_found_by_inserting_it():
+    from swarmtest.subjects import GrammarSubject
+
+    grammar = (
+        'start: line+\nline: "halt;" -> halt | "note;" -> note | "add;" -> add\n'
+        '  | "{" line+ "}" -> block\n%ignore " "'
+    )
+    subject = GrammarSubject(grammar, halt_without_comment, length=(2, 30))
+    results = (subject.execute(subject.space.default(), seed) for seed in range(99))
+    failed = next(result for result in results if result.fault)
+    small = subject.reduced(failed.test, lambda test: subject.replay(test).fault is not None)
+    assert failed.fault is not None
+    found = explain_test(subject, small, failed.fault, budget=VariantBudget(runs=900))
+    assert found.needed == {"halt": 1}
+    inserted = {fact.feature: fact for fact in found.insertions}
+    assert inserted["note"].role == SUPPRESSOR
+    assert inserted["note"].gone == inserted["note"].runs > 0
+    assert inserted["add"].role == inserted["block"].role == IRRELEVANT
+    assert "never with note" in found.paragraph
 
 
 def test_a_fault_that_every_text_of_a_grammar_shows_is_explained_by_the_empty_one():

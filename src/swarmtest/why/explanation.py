@@ -16,18 +16,14 @@ from typing import Any, TypeVar
 
 from swarmtest.store.interface import Store
 from swarmtest.store.records import ReductionRecord
-from swarmtest.why.wording import layers_of, listed, ordinal, reduced_order
 
 EXPLAINED = "why"
 """The criterion of the records that hold explanations: `ReductionRecord.criterion`."""
 FORMAT = "swarmtest explanation 1"
 
 SUPPRESSOR, IRRELEVANT, UNCLEAR, BLOCKS = "suppressor", "irrelevant", "unclear", "blocks"
+TRIGGER = "trigger"
 Checked = TypeVar("Checked", bound=Any)
-_MAX_LISTED = 6
-_MAX_SUPPRESSORS = 5
-_MAX_SHAPES = 2
-_MAX_INSTEAD = 3
 _NORMAL_95 = 1.959963984540054
 """How many standard deviations a two-sided 95% interval reaches."""
 
@@ -118,6 +114,21 @@ class SettingFact:
 
 
 @dataclass(frozen=True)
+class FreshFact:
+    """What a feature does to newly generated tests: those of the confirmation, and one change."""
+
+    feature: str
+    is_added: bool
+    """Whether the feature was added to the configuration; otherwise it was left out."""
+    role: str
+    hits: int
+    tests: int
+    low: float
+    high: float
+    """Wilson's interval for the share of tests that show the fault."""
+
+
+@dataclass(frozen=True)
 class OtherTests:
     """How many other failing tests of the fault, reduced, follow the same rule."""
 
@@ -172,6 +183,8 @@ class Explanation:
     insertions: tuple[InsertionFact, ...] = ()
     settings: tuple[SettingFact, ...] = ()
     confirmation: Confirmation | None = None
+    fresh: tuple[FreshFact, ...] = ()
+    """What other features do to tests that are generated as for the confirmation."""
     others: OtherTests | None = None
     """What other failing tests of the fault show; None if there are none, or none was reduced."""
     same_as: tuple[str, ...] = ()
@@ -207,11 +220,6 @@ class Explanation:
         return frozenset(self.needed) | frozenset(others)
 
     @property
-    def alike(self) -> frozenset[str]:
-        """Features that show the same in place of a step, each at a place of its own."""
-        return frozenset(other for step in self.steps for other in step.alike)
-
-    @property
     def suppressors(self) -> tuple[InsertionFact, ...]:
         """The features whose insertion makes the fault disappear, the strongest first."""
         return tuple(fact for fact in self.insertions if fact.role == SUPPRESSOR)
@@ -219,16 +227,9 @@ class Explanation:
     @property
     def paragraph(self) -> str:
         """The explanation in a few words."""
-        if self.is_schedule:
-            return "; ".join(self._schedule_text()) + "."
-        sentences = [
-            "needs " + self._steps_text() if self.steps else "an empty test shows it",
-            *self._values_text(),
-            *self._suppressors_text(),
-            *self._alike_text(),
-            *self._others_text(),
-        ]
-        return "; ".join(sentences) + "."
+        from swarmtest.why.paragraph import paragraph_of
+
+        return paragraph_of(self)
 
     def to_json(self) -> dict[str, Any]:
         """Return the explanation as JSON data."""
@@ -246,6 +247,7 @@ class Explanation:
             "relations": RelationFact,
             "insertions": InsertionFact,
             "settings": SettingFact,
+            "fresh": FreshFact,
         }
         fields = {key: data[key] for key in cls.__dataclass_fields__ if key in data}
         for key, kind in kinds.items():
@@ -263,152 +265,6 @@ class Explanation:
         if not all(0 <= at < max(len(found.steps), 1) for at in steps):
             raise ValueError("a step that the test does not have")
         return found
-
-    # Words.
-
-    def name(self, step: int) -> str:
-        """Return a step's feature, with a number if the test has several steps of it.
-
-        >>> steps = (StepFact("add", "add(1)"), StepFact("add", "add(2)"))
-        >>> Explanation("4ee18053", steps).name(1)
-        'the 2nd add'
-        """
-        feature = self.steps[step].feature
-        same = [i for i, other in enumerate(self.steps) if other.feature == feature]
-        if len(same) == 1:
-            return feature
-        return f"the {ordinal(same.index(step) + 1)} {feature}"
-
-    def _schedule_text(self) -> list[str]:
-        """Say which switches a race needs."""
-        if not self.steps:
-            return ["needs no switch: each thread runs until it ends or waits", *self._alike_text()]
-        count = f"{len(self.steps)} switches" if len(self.steps) > 1 else "one switch"
-        shown = [step.feature for step in self.steps[:_MAX_LISTED]]
-        if len(self.steps) > _MAX_LISTED:
-            shown.append(f"{len(self.steps) - _MAX_LISTED} more")
-        texts = [f"needs {count}: {', then '.join(shown)}"]
-        for number, step in enumerate(self.steps[:_MAX_LISTED]):
-            name = f"the {ordinal(number + 1)} switch" if len(self.steps) > 1 else "it"
-            texts += [f"{name} {fact.text}" for fact in self.values if fact.step == number]
-            if step.alternatives:
-                texts.append(f"{name} may also go to {listed(step.alternatives, 'or')}")
-        for fact in self.suppressors[:_MAX_SUPPRESSORS]:
-            texts.append(f"{fact.feature} made it disappear in {fact.gone} of {fact.runs} runs")
-        if self.variants:
-            texts.append(f"seen in {self.kept:,} of {self.variants:,} runs with a further switch")
-        return texts
-
-    def _steps_text(self) -> str:
-        needed = [at for at, step in enumerate(self.steps) if step.is_needed]
-        layers = layers_of(needed, {(o.before, o.after) for o in self.order})
-        if layers is None:
-            text = listed(self._counted(needed))
-            pairs = reduced_order({(o.before, o.after) for o in self.order})
-            before = [f"{self.name(i)} before {self.name(j)}" for i, j in sorted(pairs)]
-            if len(before) > _MAX_LISTED:
-                before = [*before[:_MAX_LISTED], f"{len(before) - _MAX_LISTED} more such pairs"]
-            return text + (", " + listed(before) if before else "")
-        counted = [self._counted(layer) for layer in layers]
-        text = ", then ".join(map(listed, counted))
-        any_order = self.is_ordered and len(counted[0]) > 1 and len(layers) == 1
-        return text + ", in any order" if any_order else text
-
-    def _counted(self, steps: Sequence[int]) -> list[str]:
-        counts: Counter[str] = Counter()
-        for step in steps:
-            fact = self.steps[step]
-            text = fact.feature + _in_brackets(fact)
-            counts[text] += 1
-        found = [text if count == 1 else f"{count} × {text}" for text, count in counts.items()]
-        if len(found) > _MAX_LISTED:
-            return [*found[:_MAX_LISTED], f"{len(found) - _MAX_LISTED} more steps"]
-        return found
-
-    def _values_text(self) -> list[str]:
-        if self.is_derivation:  # it may be empty, and have no step to name
-            free = dict.fromkeys(fact.text for fact in self.values if fact.kind == "any")
-            return ["with " + ", ".join(free)] * bool(free)
-        texts = [fact.text for fact in self.relations]
-        bound = {name for fact in self.relations for name in fact.text.split()}
-        for fact in self.values:
-            name = f"{self._short(fact.step)}.{fact.label}"
-            if fact.kind not in ("any", "some") and name not in bound:
-                texts.append(f"{name} {fact.text}")
-        texts += [f"{fact.name} {fact.text}" for fact in self.settings if fact.kept < fact.runs]
-        shown = texts[:_MAX_LISTED]
-        if len(texts) > _MAX_LISTED:
-            shown.append(f"{len(texts) - _MAX_LISTED} more values matter")
-        if shown:
-            return ["with " + ", ".join(shown)]
-        return ["with any values"] * bool(self.values and self.are_values_known)
-
-    def _short(self, step: int) -> str:
-        """Return a step's name as it is written in relations."""
-        return short_name([fact.feature for fact in self.steps], step)
-
-    def _suppressors_text(self) -> list[str]:
-        places: dict[str, list[str]] = {}
-        for fact in self.suppressors[:_MAX_SUPPRESSORS]:
-            places.setdefault(self._place(fact), []).append(fact.feature)
-        found = [listed(features, "or") + place for place, features in places.items()]
-        more = len(self.suppressors) - _MAX_SUPPRESSORS
-        if more > 0:
-            found.append(f"with {more} more features")
-        return ["never with " + ", or ".join(found)] if found else []
-
-    def _place(self, fact: InsertionFact) -> str:
-        """Return where an insertion suppresses the fault; empty if anywhere."""
-        gaps = set(fact.gaps)
-        if not gaps or len(gaps) == len(self.steps):
-            return ""
-        first, last = min(gaps), max(gaps)
-        if gaps != set(range(first, last + 1)):
-            return ""
-        if last == len(self.steps) - 1:
-            return f" after {self.name(first - 1)}" if first else ""
-        if first == 0:
-            return f" before {self.name(last)}"
-        return f" between {self.name(first - 1)} and {self.name(last)}"
-
-    def _alike_text(self) -> list[str]:
-        if not self.variants:
-            return []
-        return [f"seen in {self.kept:,} of {self.variants:,} variants"]
-
-    def _others_text(self) -> list[str]:
-        texts = []
-        if self.others is not None and self.others.tests:
-            fitting, tests = self.others.fitting, self.others.tests
-            texts.append(f"holds in {fitting} of {tests} other failing tests")
-            if self.others.shapes:
-                shown = [f"“{shape}”" for shape in self.others.shapes[:_MAX_SHAPES]]
-                more = len(self.others.shapes) - len(shown)
-                shown += [f"{more} more kinds"] * bool(more)
-                texts.append(f"the rest need something else: {listed(shown)}")
-        if self.same_as:
-            texts.append(f"probably the same bug as {listed(self.same_as)}, which need the same")
-        return texts
-
-
-def _in_brackets(step: StepFact) -> str:
-    """Return what can be in place of a step, for the text after its name.
-
-    >>> _in_brackets(StepFact("pop", "pop()", alternatives=("get",), alike=("top",)))
-    ' (or get; top fails too)'
-    """
-    texts = []
-    if step.alternatives:
-        texts.append("or " + ", ".join(_few(step.alternatives)))
-    if step.alike:
-        verb = "fails" if len(step.alike) == 1 else "fail"
-        texts.append(f"{listed(_few(step.alike))} {verb} too")
-    return f" ({'; '.join(texts)})" if texts else ""
-
-
-def _few(names: Sequence[str]) -> list[str]:
-    more = len(names) - _MAX_INSTEAD
-    return [*names[:_MAX_INSTEAD], *([f"{more} more"] if more > 0 else [])]
 
 
 def same_rule(first: Explanation, second: Explanation) -> bool:

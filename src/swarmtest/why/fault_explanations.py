@@ -22,7 +22,12 @@ from swarmtest.store.interface import Store
 from swarmtest.store.records import FaultRecord
 from swarmtest.subjects.machine.values import Ref
 from swarmtest.subjects.subject import Subject
-from swarmtest.why.confirmation import confirm, confirm_reusing
+from swarmtest.why.confirmation import (
+    confirm,
+    confirm_generator,
+    confirm_reusing,
+    find_fresh_roles,
+)
 from swarmtest.why.editing import Slot, editor_of
 from swarmtest.why.experiments import (
     MOST_ORDERED,
@@ -37,6 +42,7 @@ from swarmtest.why.experiments import (
 )
 from swarmtest.why.explanation import (
     IRRELEVANT,
+    Confirmation,
     Explanation,
     StepFact,
     explanations_of,
@@ -175,16 +181,40 @@ class _Explaining:
             found = replace(found, others=compared)
         cpu_seconds = 0.0
         if confirming:
-            confirmation, cpu_seconds = confirm(subject, found, self.fault, seconds=seconds)
-            if confirmation is None or not confirmation.is_enough:
-                alone = runs.is_alone
-                with VariantRuns(subject, self.fault, _REUSING, seconds, alone=alone) as more:
-                    again = confirm_reusing(replace(study, runs=more), found)
-                    cpu_seconds += more.cpu_seconds
-                if again is not None and (confirmation is None or again.low > confirmation.low):
-                    confirmation = again
-            found = replace(found, confirmation=confirmation)
+            found, cpu_seconds = self._confirmed(subject, found, seconds)
         return replace(found, cpu_seconds=runs.cpu_seconds + cpu_seconds)
+
+    def _confirmed(
+        self, subject: Subject, found: Explanation, seconds: float
+    ) -> tuple[Explanation, float]:
+        """Generate tests from the explanation; return it with what they show, and CPU seconds."""
+        features = _features_of_generator(self.study.editor.test(self.study.steps))
+        confirmation: Confirmation | None
+        if features is not None:
+            seed = self.study.seed
+            confirmation, spent = confirm_generator(
+                subject, features, self.fault, seed, seconds=seconds
+            )
+        else:
+            confirmation, spent = self._confirmed_by_steps(subject, found, seconds)
+        found = replace(found, confirmation=confirmation)
+        fresh, cpu_seconds = find_fresh_roles(
+            subject, found, self.fault, leaving_out=features is not None, seconds=seconds
+        )
+        return replace(found, fresh=tuple(fresh)), spent + cpu_seconds
+
+    def _confirmed_by_steps(
+        self, subject: Subject, found: Explanation, seconds: float
+    ) -> tuple[Confirmation | None, float]:
+        confirmation, cpu_seconds = confirm(subject, found, self.fault, seconds=seconds)
+        if confirmation is None or not confirmation.is_enough:
+            alone = self.study.runs.is_alone
+            with VariantRuns(subject, self.fault, _REUSING, seconds, alone=alone) as more:
+                again = confirm_reusing(replace(self.study, runs=more), found)
+                cpu_seconds += more.cpu_seconds
+            if again is not None and (confirmation is None or again.low > confirmation.low):
+                confirmation = again
+        return confirmation, cpu_seconds
 
     def _runs_for(self, kind: str) -> int:
         return int(self.study.runs.budget.runs * _SHARES[kind])
@@ -273,6 +303,12 @@ class _Explaining:
         if self.study.editor.unsupported:
             notes.append(self.study.editor.unsupported)
         return tuple(notes)
+
+
+def _features_of_generator(test: Any) -> list[str] | None:
+    """Return the features that were on when a command generated a test; None for other tests."""
+    features = test.get("features") if isinstance(test, dict) else None
+    return list(features) if isinstance(features, list) else None
 
 
 def _named(replaced: Iterable[Replacement]) -> tuple[str, ...]:

@@ -16,14 +16,14 @@ from swarmtest.core.seeds import key_of
 from swarmtest.subjects.machine.code import ArgumentWriter
 from swarmtest.subjects.machine.generators import Generator, allowed_by
 from swarmtest.subjects.machine.machine import FromPool
+from swarmtest.subjects.machine.repeats import part_at, parts_of, with_part
 from swarmtest.subjects.machine.subject import MachineSubject
 from swarmtest.subjects.machine.test import MachineTest, Step, used_labels
 from swarmtest.subjects.machine.values import Ref, from_json, to_json
-from swarmtest.why.editing import Slot, Steps, part_at, parts_of, telling_values, with_part
+from swarmtest.why.editing import FEW_OPTIONS, Slot, Steps, other_settings, telling_values
 
 _DRAWS = 24
 """How many values are drawn to learn what a generator draws."""
-_FEW_OPTIONS = 16
 _NOTHING = object()
 
 
@@ -53,7 +53,7 @@ class MachineEditor:
                 raise UserError(f"the test calls {step.action!r}, which {subject.name} has not")
         self.steps: Steps = self._test.steps
         self.features: Sequence[str] = list(self._actions)
-        self.settings: Mapping[str, Sequence[Any]] = _other_settings(subject, self._test.settings)
+        self.settings: Mapping[str, Sequence[Any]] = other_settings(subject, self._test.settings)
         self._samples: dict[tuple[str, str], list[Any]] = {}
 
     def test(self, steps: Steps, settings: Mapping[str, Any] | None = None) -> Any:
@@ -201,7 +201,7 @@ class MachineEditor:
         drawn = self._drawn(step.action, slot.name, source)
         if not slot.path:
             if source.options:
-                return _without(source.options[:_FEW_OPTIONS], current)
+                return _without(source.options[:FEW_OPTIONS], current)
             others = [
                 self.value(steps, other) for other in self.slots(steps) if other.group == slot.group
             ]
@@ -274,18 +274,6 @@ def _group(source: Generator[Any] | FromPool) -> Hashable:
     if source.bounds is not None:
         return "numbers", source.bounds
     return "generator", id(source)
-
-
-def _other_settings(subject: MachineSubject, settings: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Return for each setting the other values that it may have, at most a few."""
-    others = {}
-    for dimension in subject.space.settings:
-        if dimension.name in settings:
-            current = settings[dimension.name]
-            values = dimension.values
-            few = values if len(values) <= _FEW_OPTIONS else (values[0], values[-1])
-            others[dimension.name] = [v for v in few if v != current]
-    return others
 
 
 def _distinct(values: Any) -> list[Any]:

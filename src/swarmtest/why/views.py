@@ -13,15 +13,24 @@ from swarmtest.why.explanation import (
     BLOCKS,
     IRRELEVANT,
     SUPPRESSOR,
+    TRIGGER,
     Explanation,
     InsertionFact,
 )
+from swarmtest.why.paragraph import step_name
 
 _WIDTH = 96
 _ROLE_WORDS = {
     SUPPRESSOR: "makes it disappear",
     IRRELEVANT: "does not matter",
     BLOCKS: "keeps a needed step from running",
+}
+
+
+_FRESH_WORDS = {
+    SUPPRESSOR: "shows it less often",
+    TRIGGER: "hardly shows it",
+    IRRELEVANT: "no difference seen",
 }
 
 
@@ -81,6 +90,7 @@ def experiment_lines(explanation: Explanation) -> list[str]:
         *_relation_lines(explanation),
         *_alternative_lines(explanation),
         *_insertion_lines(explanation),
+        *_fresh_lines(explanation),
     ]
 
 
@@ -100,7 +110,7 @@ def _order_lines(explanation: Explanation) -> list[str]:
     if not explanation.order:
         return []
     lines = [
-        f"  {explanation.name(fact.before)} before {explanation.name(fact.after)}: "
+        f"  {step_name(explanation, fact.before)} before {step_name(explanation, fact.after)}: "
         + (f"lost the other way round ({plural(fact.runs, 'run')})" if fact.runs else "uses it")
         for fact in explanation.order
     ]
@@ -150,6 +160,19 @@ def _insertion_lines(explanation: Explanation) -> list[str]:
     if explanation.is_schedule:
         return ["one switch more, at any place:", *lines]
     return ["a step more, anywhere before the last one:", *lines]
+
+
+def _fresh_lines(explanation: Explanation) -> list[str]:
+    if not explanation.fresh:
+        return []
+    lines = [
+        f"  {'with' if fact.is_added else 'without'} {fact.feature}: "
+        f"{_FRESH_WORDS.get(fact.role, 'unclear')}; {fact.hits} of "
+        f"{plural(fact.tests, 'generated test')} "
+        f"({percent_interval(fact.low, fact.high, 0)})"
+        for fact in explanation.fresh
+    ]
+    return ["generated tests with a feature more or less:", *lines]
 
 
 def _insertion_text(fact: InsertionFact) -> str:
