@@ -32,7 +32,7 @@ from swarmtest.subjects import MachineSubject
 from swarmtest.subjects.machine.test import MachineTest, Step
 from swarmtest.subjects.subject import Subject
 from swarmtest.why import Explanation, VariantBudget, explain_fault, explain_test, explanations_of
-from swarmtest.why.explanation import BLOCKS, IRRELEVANT, SUPPRESSOR
+from swarmtest.why.explanation import BLOCKS, IRRELEVANT, SUPPRESSOR, TRIGGER
 
 
 class Rope(Machine):
@@ -628,10 +628,10 @@ def test_other_failing_tests_follow_the_rule_or_are_said_to_need_something_else(
     assert found.others is not None
     assert found.others.tests == 10
     # Tests with the other bug do not have the step that this rule needs.
-    other = {2: "paint, paint, paint, enter", 3: "lose, lose, enter"}[len(found.steps) - 1]
+    other = {2: "“3 × paint, enter”", 3: "“2 × lose, enter”"}[len(found.steps) - 1]
     assert 0 < found.others.fitting < 10
     assert [shape.partition(" (")[0] for shape in found.others.shapes] == [other]
-    assert f"holds in {found.others.fitting} of 10 other failing tests" in found.paragraph
+    assert f"The rule holds in {found.others.fitting} of 10 other failing tests" in found.paragraph
 
 
 class Shelf(Machine):
@@ -663,7 +663,7 @@ def test_two_faults_with_the_same_rule_are_probably_the_same_bug():
     found = explained_faults(Shelf, 60)
     assert found["look"].same_as == (found["use"].fault,)
     assert found["use"].same_as == (found["look"].fault,)
-    assert "probably the same bug as" in found["use"].paragraph
+    assert "Probably the same bug as" in found["use"].paragraph
 
 
 def test_faults_that_need_different_steps_are_not_called_the_same():
@@ -671,3 +671,85 @@ def test_faults_that_need_different_steps_are_not_called_the_same():
     assert found.keys() == {"enter", "sleep"}
     assert found["sleep"].needed == {"paint": 4, "sleep": 1}
     assert not found["sleep"].same_as
+
+
+# Fresh tests, and commands.
+
+
+class Kettle(Machine):
+    """Fails when it boils twice; `unplug` keeps it from boiling in the rest of the test."""
+
+    steps = 10
+
+    def start(self) -> None:
+        self.boiled = 0
+        self.plugged = True
+
+    @action
+    def boil(self) -> None:
+        self.boiled += self.plugged
+        assert self.boiled < 3
+
+    @action
+    def unplug(self) -> None:
+        self.plugged = False
+
+    @action
+    def fill(self) -> None:
+        pass
+
+    @action
+    def pour(self) -> None:
+        pass
+
+    @action
+    def look(self) -> None:
+        pass
+
+    @action
+    def wipe(self) -> None:
+        pass
+
+
+def test_enabling_a_feature_in_fresh_tests_shows_what_it_does():
+    subject = MachineSubject(Kettle)
+    test = MachineTest(subject.name, (Step("boil"),) * 3).to_json()
+    fault = subject.replay(test).fault
+    assert fault is not None
+    found = explain_test(subject, test, fault)
+    fresh = {fact.feature: fact for fact in found.fresh}
+    assert fresh.keys() == {"unplug", "fill", "pour", "look", "wipe"}
+    assert fresh["unplug"].role == SUPPRESSOR
+    assert {fresh[name].role for name in ("fill", "pour", "look", "wipe")} == {IRRELEVANT}
+    assert all(
+        fact.is_added and fact.low <= fact.hits / fact.tests <= fact.high for fact in found.fresh
+    )
+    assert Explanation.from_json(found.to_json()) == found
+
+
+COMMAND = """
+[generate]
+command = "echo {features}"
+seed = "none"
+
+[features]
+loops = "loops"
+calls = "calls"
+tables = "tables"
+
+[[steps]]
+run = "sh -c 'if grep -q loops test.txt && grep -q calls test.txt; then exit 3; fi'"
+"""
+
+
+def test_the_features_of_a_command_are_left_out_one_by_one(tmp_path: Path):
+    from swarmtest.subjects.command.subject import load_command_subject
+
+    (tmp_path / "tool.toml").write_text(COMMAND.replace("test.txt", "{test}"))
+    subject = load_command_subject(str(tmp_path / "tool.toml"))
+    failed = subject.execute(subject.space.default(), 1)
+    assert failed.fault is not None
+    found = explain_test(subject, failed.test, failed.fault)
+    without = {fact.feature: fact.role for fact in found.fresh if not fact.is_added}
+    assert without == {"loops": TRIGGER, "calls": TRIGGER, "tables": IRRELEVANT}
+    assert "Generated tests show it with calls and loops, hardly without" in found.paragraph

@@ -81,6 +81,8 @@ def why(fault: str, **options: Any) -> None:
             timeout=options["timeout"],
             confirming=not options["no_confirm"],
         )
+        # Read again, it says which other faults have the same rule.
+        explanation = explanations_of(store, where.campaign).get(where.fault.id, explanation)
     if options["as_json"]:
         click.echo(json_text(explanation.to_json()))
         return

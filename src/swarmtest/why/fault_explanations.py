@@ -48,7 +48,11 @@ from swarmtest.why.explanation import (
     explanations_of,
     record_of,
 )
-from swarmtest.why.other_tests import compare_other_tests, other_small_tests
+from swarmtest.why.other_tests import (
+    compare_other_tests,
+    cpu_seconds_so_far,
+    other_small_tests,
+)
 from swarmtest.why.relations import find_relations
 from swarmtest.why.schedules import explain_schedule, schedule_of
 from swarmtest.why.variant_runs import VariantBudget, VariantOutcome, VariantRuns
@@ -369,8 +373,10 @@ def explain_fault(
     seconds = Limits(timeout or record.options.get("seconds")).seconds_of(subject)
     test, before = _reduced_test(store, where, subject)
     others: list[Any] = []
+    begun = cpu_seconds_so_far()
     if confirming and _has_steps(test):
         others = other_small_tests(store, where.campaign, subject, where.fault, seconds)
+    spent = cpu_seconds_so_far() - begun
     kind = Fault(where.fault.kind, where.fault.signature)
     explanation = explain_test(
         subject,
@@ -382,6 +388,7 @@ def explain_fault(
         confirming=confirming,
         others=others,
     )
+    explanation = replace(explanation, cpu_seconds=explanation.cpu_seconds + spent)
     explanation = _with_rate_before(store, where.campaign, explanation, where.fault)
     size = subject.size(test)
     store.add_reduction(

@@ -8,7 +8,8 @@ Tests that do not follow it are counted by their steps: perhaps they show anothe
 from __future__ import annotations
 
 import functools
-import time
+import itertools
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -27,7 +28,7 @@ from swarmtest.why.relations import Rule
 
 _MOST_TESTS = 10
 _CPU_SECONDS = 2.0
-"""CPU time of this process after which no other test is reduced."""
+"""CPU time, with that of child processes, after which no other test is reduced."""
 _REDUCTION_SECONDS = 5.0
 _MOST_MATCHES = 2000
 """Ways to find the steps of the rule in a test that are tried."""
@@ -37,13 +38,13 @@ def other_small_tests(
     store: Store, campaign: int, subject: Subject, fault: FaultRecord, seconds: float
 ) -> list[Any]:
     """Return reduced tests of other trials of a campaign that showed the fault."""
-    begun = time.process_time()
+    begun = cpu_seconds_so_far()
     small: list[Any] = []
     trials = store.trials(campaign, fault=fault.id, limit=_MOST_TESTS + 1)
     for trial in list(trials):
         if trial.trial == fault.trial or len(small) == _MOST_TESTS:
             continue
-        if time.process_time() - begun > _CPU_SECONDS:
+        if cpu_seconds_so_far() - begun > _CPU_SECONDS:
             break
         configuration = Configuration.from_bytes(subject.space, trial.configuration)
         try:
@@ -55,6 +56,11 @@ def other_small_tests(
             continue  # it ends its process, or does not fail again
         small.append(reduced.test)
     return small
+
+
+def cpu_seconds_so_far() -> float:
+    """Return the CPU time of this process and of its children that have ended."""
+    return sum(os.times()[:4])
 
 
 def compare_other_tests(
@@ -69,15 +75,26 @@ def compare_other_tests(
     for test in tests:
         editor = editor_of(subject, test)
         features = [editor.feature(step) for step in editor.steps]
-        if any(
-            _relations_hold(match, explanation, rule, editor)
-            for match in _matches(explanation, features)
-        ):
+        matches = list(_matches(explanation, features))
+        if any(_relations_hold(match, explanation, rule, editor) for match in matches):
             fitting += 1
         else:
-            others[", ".join(features) or "no step"] += 1
-    shapes = tuple(f"{steps} ({count}×)" if count > 1 else steps for steps, count in others.items())
+            others[_shape(features) + (" with other values" if matches else "")] += 1
+    shapes = tuple(
+        f"{shape} ({count} tests)" if count > 1 else shape for shape, count in others.items()
+    )
     return OtherTests(fitting, len(tests), shapes)
+
+
+def _shape(features: Sequence[str]) -> str:
+    """Return the steps of a test in a few words.
+
+    >>> _shape(["push", "push", "pop"])
+    '“2 × push, pop”'
+    """
+    runs = [(feature, len(list(steps))) for feature, steps in itertools.groupby(features)]
+    texts = [feature if count == 1 else f"{count} × {feature}" for feature, count in runs]
+    return f"“{', '.join(texts)}”" if texts else "an empty test"
 
 
 def _matches(explanation: Explanation, features: Sequence[str]) -> Iterator[dict[int, int]]:

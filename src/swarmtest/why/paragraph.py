@@ -33,16 +33,14 @@ def paragraph_of(found: Explanation) -> str:
     """
     if found.is_schedule:
         return "; ".join(_schedule_text(found)) + "."
-    sentences = [
+    rule = [
         "needs " + _steps_text(found) if found.steps else "an empty test shows it",
         *_values_text(found),
         *_suppressors_text(found),
-        *_irrelevant_text(found),
-        *_fresh_text(found),
         *_alike_text(found),
-        *_others_text(found),
     ]
-    return "; ".join(sentences) + "."
+    evidence = [*_irrelevant_text(found), *_fresh_text(found), *_others_text(found)]
+    return ". ".join(["; ".join(rule), *evidence]) + "."
 
 
 def step_name(found: Explanation, step: int) -> str:
@@ -161,11 +159,9 @@ def _irrelevant_text(found: Explanation) -> list[str]:
         return []
     most = f"{max(fact.high for fact in others):.0%}"
     if len(others) == 1:
-        return [f"{others[0].feature} does not matter (it changes at most {most} of the tests)"]
-    names = listed([fact.feature for fact in others])
-    if len(others) > _MAX_INSTEAD:
-        names = f"{len(others)} other features"
-    return [f"{names} do not matter (each changes at most {most} of the tests)"]
+        return [f"Does not matter: {others[0].feature} (it changes at most {most} of the tests)"]
+    names = listed(_few([fact.feature for fact in others]))
+    return [f"Does not matter: {names} (each changes at most {most} of the tests)"]
 
 
 def _fresh_text(found: Explanation) -> list[str]:
@@ -179,9 +175,9 @@ def _fresh_text(found: Explanation) -> list[str]:
     ]
     texts = []
     if needed:
-        texts.append(f"generated tests show it with {listed(needed)}, hardly without")
+        texts.append(f"Generated tests show it with {listed(needed)}, hardly without")
     if rarer:
-        texts.append(f"generated tests show it less often with {listed(rarer, 'or')}")
+        texts.append(f"Generated tests show it less often with {listed(rarer, 'or')}")
     return texts
 
 
@@ -210,14 +206,15 @@ def _others_text(found: Explanation) -> list[str]:
     texts = []
     if found.others is not None and found.others.tests:
         fitting, tests = found.others.fitting, found.others.tests
-        texts.append(f"holds in {fitting} of {tests} other failing tests")
+        text = f"The rule holds in {fitting} of {tests} other failing tests"
         if found.others.shapes:
-            shown = [f"“{shape}”" for shape in found.others.shapes[:_MAX_SHAPES]]
+            shown = list(found.others.shapes[:_MAX_SHAPES])
             more = len(found.others.shapes) - len(shown)
-            shown += [f"{more} more kinds"] * bool(more)
-            texts.append(f"the rest need something else: {listed(shown)}")
+            shown += [f"{more} more {'kind' if more == 1 else 'kinds'}"] * bool(more)
+            text += f"; not in {listed(shown)}"
+        texts.append(text)
     if found.same_as:
-        texts.append(f"probably the same bug as {listed(found.same_as)}: the rule is the same")
+        texts.append(f"Probably the same bug as {listed(found.same_as)}: the rule is the same")
     return texts
 
 

@@ -15,6 +15,8 @@ from typing import Any
 from swarmtest.subjects.machine.generators import Generator, allowed_by
 from swarmtest.subjects.machine.machine import Action, FromPool
 
+_TRIES = 3
+"""Used values that are tried before the drawn one stays; many belong to other generators."""
 _SIMPLE = (int, float, str, bytes, bool, type(None))
 
 
@@ -61,9 +63,11 @@ class UsedValues:
             for path in parts_of(value, most=99) or [()]:
                 if rng.random() >= self._share or not self._values:
                     continue
-                repeated = with_part(value, path, rng.choice(self._values))
-                if allows(repeated):
-                    value = repeated
+                for _ in range(_TRIES):
+                    repeated = with_part(value, path, rng.choice(self._values))
+                    if allows(repeated):
+                        value = repeated
+                        break
             self._remember(value)
             return value
 
