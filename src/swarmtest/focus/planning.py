@@ -314,10 +314,12 @@ class AimPlanner:
         known = set(self._study.evidence.spaces[0].feature_names)
         needed = tuple(sorted(explanation.named & known))
         suppressors = {fact.feature for fact in explanation.suppressors} - explanation.named
+        shape = _shape_of(explanation)
+        words = f"its explanation by {explanation.runs:,} experiments ({_too_few(hits)})"
         return replace(
             target,
-            proxy=f"its explanation by {explanation.runs:,} experiments ({_too_few(hits)})",
-            shape=_shape_of(explanation),
+            proxy=words + (f", with {shape.words}" if shape else ""),
+            shape=shape,
             aimed=True,
             triggers=needed,
             suppressors=tuple(sorted(suppressors & known)),

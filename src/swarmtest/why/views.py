@@ -18,6 +18,7 @@ from swarmtest.why.explanation import (
     InsertionFact,
 )
 from swarmtest.why.paragraph import step_name
+from swarmtest.why.wording import listed
 
 _WIDTH = 96
 _ROLE_WORDS = {
@@ -145,7 +146,7 @@ def _relation_lines(explanation: Explanation) -> list[str]:
 def _alternative_lines(explanation: Explanation) -> list[str]:
     lines = [
         f"  step {number}, {step.feature}: {', '.join(step.alternatives) or 'nothing'} instead"
-        + (f"; {', '.join(step.alike)} fails too, elsewhere" if step.alike else "")
+        + (f"; {listed(step.alike)} too, but elsewhere" if step.alike else "")
         + f" ({plural(step.tried, 'run')})"
         for number, step in enumerate(explanation.steps, 1)
         if step.tried
