@@ -31,6 +31,7 @@ from statistics import mean
 
 from changelogs import BUGS, Bug
 from harness import cannot_measure, cpu_seconds, print_figures, print_table, progress
+from unpacking import unpack_tar
 
 from swarmtest import open_store
 from swarmtest.analysis.role_cells import SUPPRESSOR, TRIGGER
@@ -147,6 +148,24 @@ def install(package: str, release: str, work: Path) -> Path:
                 last = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
                 cannot_measure(f"{package} {release} could not be installed: {last}")
             unpacked.rename(directory)
+    return directory
+
+
+def unpack_source(package: str, release: str, work: Path) -> Path:
+    """A directory with the source archive of a release whose extension modules cannot be built."""
+    directory = work / f"{package}-{release}-source"
+    if not directory.is_dir():
+        progress(f"getting the source of {package} {release}")
+        work.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=work) as temporary:
+            options = ["-qq", "--no-deps", "--no-binary", ":all:", "--no-build-isolation"]
+            command = [sys.executable, "-m", "pip", "download", *options, "--dest", temporary]
+            done = subprocess.run([*command, f"{package}=={release}"], capture_output=True)
+            archives = list(Path(temporary).glob("*.tar.gz"))
+            if done.returncode or not archives:
+                cannot_measure(f"the source of {package} {release} could not be downloaded")
+            unpack_tar(archives[0], Path(temporary) / "unpacked")
+            next((Path(temporary) / "unpacked").iterdir()).rename(directory)
     return directory
 
 

@@ -15,6 +15,10 @@ Hypothesis's explain phase prints nothing for state machines. Where the reduced 
 it is given to Hypothesis as one `@given` function of these arguments, and its remarks ("or any
 other generated value") are set against the values that the experiments found to be free.
 
+For the rare bugs, a campaign then starts from the one hit and its explanation
+(`swarmtest focus --fault`): `focus_hits` is the share of them, of both halves, that 1,000 tests
+hit again.
+
 The bugs for tuning were used while the experiments were written. The figures in the last line are
 those of the bugs for judging; `tuning_` is before those of the others.
 """
@@ -36,10 +40,12 @@ from statistics import mean
 from typing import Any
 
 from harness import cpu_seconds, print_figures, print_table, progress
-from known_bugs import DEFAULT_WORK, HERE, install
-from why_truth import JUDGING, TUNING, KnownCause
+from known_bugs import DEFAULT_WORK, HERE, install, unpack_source
+from why_judged import JUDGING
+from why_truth import RARE, TUNING, KnownCause
 
 CONFIDENCE = 0.95
+FOCUSED_TESTS = 1_000
 
 
 @dataclass(frozen=True)
@@ -84,7 +90,8 @@ def recall(bug: KnownCause, named: frozenset[str]) -> float:
 def examine(bug: KnownCause, tests: int, work: Path) -> Finding:
     """Find and explain a bug, in a process that has the old release."""
     progress(f"{bug.package} {bug.release}, {bug.title}: {tests:,} tests, then its first hit")
-    paths = [install(bug.package, bug.release, work)]
+    get = unpack_source if bug.source else install
+    paths = [get(bug.package, bug.release, work)]
     for package, release in bug.also:
         paths += [install(package, release, work)]
     path = os.pathsep.join(map(str, (*paths, HERE / "known_bugs", HERE, HERE.parent / "src")))
@@ -124,6 +131,7 @@ def explain_here(bug: KnownCause, tests: int) -> dict[str, Any]:
     begun = cpu_seconds()
     found = explain_test(subject, small.test, fault)
     spent = cpu_seconds() - begun
+    focused = _focus_hits(bug, subject, record.first_trial, small, found) if bug.is_rare else None
     hits = sum(other.count for other in faults)
     return {
         "tests": tests,
@@ -143,7 +151,26 @@ def explain_here(bug: KnownCause, tests: int) -> dict[str, Any]:
         "values": len(found.values),
         "hypothesis_free": _hypothesis_free(subject, small.test, fault.id),
         "code": subject.code(small.test),
+        "focus": focused,
     }
+
+
+def _focus_hits(bug: KnownCause, subject: Any, first: int, small: Any, found: Any) -> int:
+    """Return how many of 1,000 tests that aim at the fault hit it, if it was hit once before."""
+    from swarmtest import Budget, Campaign, open_store
+    from swarmtest.focus import Focus, FocusRequest
+    from swarmtest.why.explanation import record_of
+
+    reference = str(HERE / "known_bugs" / bug.machine)
+    with tempfile.TemporaryDirectory() as directory, open_store(f"{directory}/store.db") as store:
+        campaign = Campaign(reference, "coin", first + 1, 0, workers=1, store=store).run().campaign
+        size = subject.size(small.test)
+        store.add_reduction(campaign, record_of(found, small.test, first, size, size))
+        request = FocusRequest(fault=(found.fault,))
+        budget = Budget(tests=FOCUSED_TESTS)
+        outcome = Focus(reference, request, store, budget, workers=1, control=0.0).run()
+        faults = store.faults(outcome.campaign)
+    return sum(fault.count for fault in faults if bug.fault in fault.signature)
 
 
 def _triggers(store: Any, campaign: int, fault: str) -> set[str]:
@@ -231,12 +258,13 @@ def row(finding: Finding) -> list[object]:
         "yes" if is_explained(bug, finding.triggers) else "no",
         f"{len(answer['free'])}/{answer['values']}",
         "-" if answer["hypothesis_free"] is None else len(answer["hypothesis_free"]),
+        "-" if answer["focus"] is None else answer["focus"],
     ]
 
 
 HEAD = [
     *("bug", "rate", "steps", "explained", "precision", "recall", "relation", "runs", "CPU s"),
-    *("confirmed", "statistics", "free values", "Hypothesis"),
+    *("confirmed", "statistics", "free values", "Hypothesis", "hits by focus"),
 ]
 
 
@@ -259,6 +287,12 @@ def summary(findings: list[Finding]) -> dict[str, object]:
     }
 
 
+def focus_hits(findings: list[Finding]) -> float:
+    """Return the share of the rare bugs that 1,000 focused tests hit again."""
+    counts = [f.answer["focus"] for f in findings if f.answer.get("focus") is not None]
+    return round(mean(count > 0 for count in counts), 3) if counts else 0.0
+
+
 def show(finding: Finding) -> None:
     bug, answer = finding.bug, finding.answer
     print(f"\n{bug.package} {bug.release}, {bug.title}")
@@ -279,10 +313,10 @@ def main() -> None:
     parser.add_argument("--tests", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.explain:
-        bug = next(bug for bug in (*TUNING, *JUDGING) if bug.title == options.explain)
+        bug = next(bug for bug in (*TUNING, *RARE, *JUDGING) if bug.title == options.explain)
         print(json.dumps(explain_here(bug, options.tests)))
         return
-    bugs = [bug for bug in (*TUNING, *JUDGING) if bug.quick_tests or not options.quick]
+    bugs = [bug for bug in (*TUNING, *RARE, *JUDGING) if bug.quick_tests or not options.quick]
     bugs = [bug for bug in bugs if not (options.tuning and bug.judged)]
     if options.only:
         bugs = [bug for bug in bugs if options.only in f"{bug.package} {bug.title}"]
@@ -299,6 +333,7 @@ def main() -> None:
     if not judged:
         return
     last = summary(judged)
+    last["focus_hits"] = focus_hits(findings)
     if tuned:
         last |= {f"tuning_{key}": value for key, value in summary(tuned).items()}
     print_figures(last)

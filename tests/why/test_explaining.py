@@ -11,7 +11,18 @@ from typing import Any
 
 import pytest
 
-from swarmtest import Flag, Machine, Pool, action, consumes, integers, open_store, sampled_from
+from swarmtest import (
+    Flag,
+    Machine,
+    Pool,
+    action,
+    consumes,
+    integers,
+    lists,
+    open_store,
+    sampled_from,
+    tuples,
+)
 from swarmtest.campaign.campaign import Campaign
 from swarmtest.campaign.reduced_faults import reductions_of
 from swarmtest.core.errors import UserError
@@ -21,7 +32,7 @@ from swarmtest.subjects import MachineSubject
 from swarmtest.subjects.machine.test import MachineTest, Step
 from swarmtest.subjects.subject import Subject
 from swarmtest.why import Explanation, VariantBudget, explain_fault, explain_test, explanations_of
-from swarmtest.why.explanation import BLOCKS, IRRELEVANT, SUPPRESSOR
+from swarmtest.why.explanation import BLOCKS, IRRELEVANT, SUPPRESSOR, TRIGGER
 
 
 class Rope(Machine):
@@ -450,8 +461,34 @@ def test_a_test_of_a_grammar_is_explained_by_its_productions():
     assert found.needed == {"expr:expr/expr": 1, "expr:NUMBER": 1}
     assert "with any expr" in found.paragraph
     assert found.notes == (
-        "order and insertions are not tried: a grammar says where its parts belong",
+        "the order of parts is not tried: a grammar says where its parts belong",
     )
+
+
+def halt_without_comment(text: str) -> None:
+    if "halt" in text and "note" not in text:
+        raise RuntimeError("halted")
+
+
+def test_a_production_that_makes_the_fault_disappear_is_found_by_inserting_it():
+    from swarmtest.subjects import GrammarSubject
+
+    grammar = (
+        'start: line+\nline: "halt;" -> halt | "note;" -> note | "add;" -> add\n'
+        '  | "{" line+ "}" -> block\n%ignore " "'
+    )
+    subject = GrammarSubject(grammar, halt_without_comment, length=(2, 30))
+    results = (subject.execute(subject.space.default(), seed) for seed in range(99))
+    failed = next(result for result in results if result.fault)
+    small = subject.reduced(failed.test, lambda test: subject.replay(test).fault is not None)
+    assert failed.fault is not None
+    found = explain_test(subject, small, failed.fault, budget=VariantBudget(runs=900))
+    assert found.needed == {"halt": 1}
+    inserted = {fact.feature: fact for fact in found.insertions}
+    assert inserted["note"].role == SUPPRESSOR
+    assert inserted["note"].gone == inserted["note"].runs > 0
+    assert inserted["add"].role == inserted["block"].role == IRRELEVANT
+    assert "never with note" in found.paragraph
 
 
 def test_a_fault_that_every_text_of_a_grammar_shows_is_explained_by_the_empty_one():
@@ -504,3 +541,215 @@ def test_a_kind_of_test_without_experiments_says_so_in_one_line(tmp_path: Path):
     assert fault is not None
     with pytest.raises(UserError, match=r"experiments are not supported for tests of .*Whole"):
         explain_test(subject, ["open", "close"], fault)
+
+
+class Register(Machine):
+    """Fails when a key is set twice; `put_all` sets keys too, with other arguments."""
+
+    steps = 8
+
+    def start(self) -> None:
+        self.keys: set[int] = set()
+
+    def put(self, key: int) -> None:
+        assert key not in self.keys, "twice"
+        self.keys.add(key)
+
+    @action(key=integers(0, 5000), value=integers(6000, 7000))
+    def set(self, key: int, value: int) -> None:
+        self.put(key)
+
+    @action(pairs=lists(tuples(integers(0, 5000), integers(6000, 7000)), max_size=3))
+    def put_all(self, pairs: list[tuple[int, int]]) -> None:
+        for key, _ in pairs:
+            self.put(key)
+
+    @action
+    def look(self) -> None:
+        pass
+
+
+def test_a_feature_with_other_arguments_does_the_same():
+    subject = MachineSubject(Register)
+    for steps in (
+        (Step("set", (7, 6001)), Step("set", (7, 6002))),
+        (Step("put_all", ([{"$tuple": [7, 6001]}],)), Step("put_all", ([{"$tuple": [7, 6002]}],))),
+    ):
+        test = MachineTest(subject.name, steps).to_json()
+        fault = subject.replay(test).fault
+        assert fault is not None
+        found = explain_test(subject, test, fault, confirming=False)
+        assert found.named == {"set", "put_all"}
+
+
+# Other failing tests of the same fault.
+
+
+class Door(Machine):
+    """Two bugs that end in the same check: two lost keys, and three coats of paint."""
+
+    steps = 12
+
+    def start(self) -> None:
+        self.lost = self.coats = 0
+
+    @action
+    def lose(self) -> None:
+        self.lost += 1
+
+    @action
+    def paint(self) -> None:
+        self.coats += 1
+
+    @action
+    def wait(self) -> None:
+        pass
+
+    @action
+    def enter(self) -> None:
+        assert self.lost < 2 and self.coats < 3  # noqa: PT018  # two bugs, one check
+
+    @action
+    def sleep(self) -> None:
+        assert self.coats < 4
+
+
+def explained_faults(machine: type[Machine], tests: int) -> dict[str, Explanation]:
+    subject = MachineSubject(machine)
+    with open_store(":memory:") as store:
+        campaign = Campaign(subject, "coin", tests, workers=0, store=store).run().campaign
+        for fault in store.faults(campaign):
+            explain_fault(store, fault.id, subject=subject)
+        return {e.steps[-1].feature: e for e in explanations_of(store, campaign).values()}
+
+
+def test_other_failing_tests_follow_the_rule_or_are_said_to_need_something_else():
+    found = explained_faults(Door, 60)["enter"]
+    assert found.others is not None
+    assert found.others.tests == 10
+    # Tests with the other bug do not have the step that this rule needs.
+    other = {2: "“3 × paint, enter”", 3: "“2 × lose, enter”"}[len(found.steps) - 1]
+    assert 0 < found.others.fitting < 10
+    assert [shape.partition(" (")[0] for shape in found.others.shapes] == [other]
+    assert f"The rule holds in {found.others.fitting} of 10 other failing tests" in found.paragraph
+
+
+class Shelf(Machine):
+    """One bug that two actions show, each in a check of its own."""
+
+    steps = 12
+
+    def start(self) -> None:
+        self.broken = False
+
+    @action
+    def overload(self) -> None:
+        self.broken = True
+
+    @action
+    def dust(self) -> None:
+        pass
+
+    @action
+    def look(self) -> None:
+        assert not self.broken
+
+    @action
+    def use(self) -> None:
+        assert not self.broken
+
+
+def test_two_faults_with_the_same_rule_are_probably_the_same_bug():
+    found = explained_faults(Shelf, 60)
+    assert found["look"].same_as == (found["use"].fault,)
+    assert found["use"].same_as == (found["look"].fault,)
+    assert "Probably the same bug as" in found["use"].paragraph
+
+
+def test_faults_that_need_different_steps_are_not_called_the_same():
+    found = explained_faults(Door, 60)
+    assert found.keys() == {"enter", "sleep"}
+    assert found["sleep"].needed == {"paint": 4, "sleep": 1}
+    assert not found["sleep"].same_as
+
+
+# Fresh tests, and commands.
+
+
+class Kettle(Machine):
+    """Fails when it boils twice; `unplug` keeps it from boiling in the rest of the test."""
+
+    steps = 10
+
+    def start(self) -> None:
+        self.boiled = 0
+        self.plugged = True
+
+    @action
+    def boil(self) -> None:
+        self.boiled += self.plugged
+        assert self.boiled < 3
+
+    @action
+    def unplug(self) -> None:
+        self.plugged = False
+
+    @action
+    def fill(self) -> None:
+        pass
+
+    @action
+    def pour(self) -> None:
+        pass
+
+    @action
+    def look(self) -> None:
+        pass
+
+    @action
+    def wipe(self) -> None:
+        pass
+
+
+def test_enabling_a_feature_in_fresh_tests_shows_what_it_does():
+    subject = MachineSubject(Kettle)
+    test = MachineTest(subject.name, (Step("boil"),) * 3).to_json()
+    fault = subject.replay(test).fault
+    assert fault is not None
+    found = explain_test(subject, test, fault)
+    fresh = {fact.feature: fact for fact in found.fresh}
+    assert fresh.keys() == {"unplug", "fill", "pour", "look", "wipe"}
+    assert fresh["unplug"].role == SUPPRESSOR
+    assert {fresh[name].role for name in ("fill", "pour", "look", "wipe")} == {IRRELEVANT}
+    assert all(
+        fact.is_added and fact.low <= fact.hits / fact.tests <= fact.high for fact in found.fresh
+    )
+    assert Explanation.from_json(found.to_json()) == found
+
+
+COMMAND = """
+[generate]
+command = "echo {features}"
+seed = "none"
+
+[features]
+loops = "loops"
+calls = "calls"
+tables = "tables"
+
+[[steps]]
+run = "sh -c 'if grep -q loops test.txt && grep -q calls test.txt; then exit 3; fi'"
+"""
+
+
+def test_the_features_of_a_command_are_left_out_one_by_one(tmp_path: Path):
+    from swarmtest.subjects.command.subject import load_command_subject
+
+    (tmp_path / "tool.toml").write_text(COMMAND.replace("test.txt", "{test}"))
+    subject = load_command_subject(str(tmp_path / "tool.toml"))
+    failed = subject.execute(subject.space.default(), 1)
+    assert failed.fault is not None
+    found = explain_test(subject, failed.test, failed.fault)
+    without = {fact.feature: fact.role for fact in found.fresh if not fact.is_added}
+    assert without == {"loops": TRIGGER, "calls": TRIGGER, "tables": IRRELEVANT}
+    assert "Generated tests show it with calls and loops, hardly without" in found.paragraph

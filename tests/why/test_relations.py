@@ -8,7 +8,8 @@ import pytest
 
 from swarmtest.analysis.intervals import wilson_interval
 from swarmtest.core.result import Fault
-from swarmtest.why.editing import telling_values, with_part
+from swarmtest.subjects.machine.repeats import with_part
+from swarmtest.why.editing import telling_values
 from swarmtest.why.explanation import share_interval
 from swarmtest.why.relations import learn_rule
 from swarmtest.why.variant_runs import is_kin

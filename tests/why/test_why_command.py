@@ -127,7 +127,13 @@ def test_focus_on_a_rare_fault_starts_from_its_explanation(place: Path, fault: s
         with pytest.MonkeyPatch.context() as patch:
             patch.chdir(place)
             outcome = focus.run()
+        options = store.campaign(outcome.campaign).options
+    # Tests like the explained one: three to fifteen steps, in which places repeat.
+    assert options["subject"]["steps"] == [3, 15]
+    assert options["subject"]["repeats"] > 0
     [target] = outcome.targets
+    assert target.directed.fraction > 0.01  # undirected: 1 test in 10,000
+    assert "with tests of 3 to 15 steps, in which arguments repeat" in target.proxy
     assert target.triggers == ("arrive", "cancel", "reserve")
     assert target.suppressors == ("clean",)
     assert "its explanation by" in target.proxy

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import InitVar, dataclass, field
+from dataclasses import InitVar, dataclass, field, replace
 
 from swarmtest.campaign.budget import Budget, Limits
 from swarmtest.campaign.campaign import Campaign, Outcome
@@ -32,7 +32,7 @@ from swarmtest.focus.measurement import (
     split_unwatched,
 )
 from swarmtest.focus.outcome import FocusOutcome
-from swarmtest.focus.planning import HOT, AimPlanner, FocusPlan
+from swarmtest.focus.planning import HOT, AimPlanner, FocusPlan, TestShape
 from swarmtest.focus.request import FocusRequest
 from swarmtest.languages.git import base_of
 from swarmtest.languages.places import NothingToAimAt, ResolvedTargets
@@ -47,6 +47,7 @@ from swarmtest.strategies.directed.directed import (
 from swarmtest.strategies.strategy import Strategy, parse_strategy
 from swarmtest.subjects.loading import SubjectReference
 from swarmtest.subjects.machine.machine import Machine
+from swarmtest.subjects.machine.subject import MachineSubject
 from swarmtest.subjects.subject import Subject
 
 SWARM = "coin"
@@ -280,13 +281,31 @@ class Focus:
             strategy = Controlled(directed, SWARM, self.control)
         cpu = self._baseline_outcome.progress.cpu_seconds if self._baseline_outcome else 0.0
         budget = rest_of(self.budget, time.monotonic() - self._begun, cpu)
-        return self._new_campaign(strategy, budget, subject, history)
+        return self._new_campaign(strategy, budget, subject, history, plan.shape)
+
+    def _shaped_subject(
+        self, subject: Subject, shape: TestShape | None
+    ) -> str | type[Machine] | SubjectReference | Subject:
+        """Return the subject, with tests of a shape if it can be loaded with such tests."""
+        reference = (
+            SubjectReference(self.subject) if isinstance(self.subject, str) else self.subject
+        )
+        fits = isinstance(reference, SubjectReference) and isinstance(subject, MachineSubject)
+        if shape is None or not fits:
+            return self.subject
+        assert isinstance(reference, SubjectReference)
+        return replace(reference, steps=shape.steps, repeats=shape.repeats)
 
     def _new_campaign(
-        self, strategy: str | Strategy, budget: Budget, subject: Subject, history: History | None
+        self,
+        strategy: str | Strategy,
+        budget: Budget,
+        subject: Subject,
+        history: History | None,
+        shape: TestShape | None = None,
     ) -> Campaign:
         return Campaign(
-            self.subject,
+            self._shaped_subject(subject, shape),
             strategy,
             budget,
             self._free_seed(subject),

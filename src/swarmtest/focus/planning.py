@@ -43,6 +43,25 @@ Cause = Literal["", "hot", "at import", "unseen", "no data"]
 
 
 @dataclass(frozen=True)
+class TestShape:
+    """How tests of a fault that was explained are generated: their length, and repeated values.
+
+    >>> TestShape((3, 15), 0.6).words
+    'tests of 3 to 15 steps, in which arguments repeat'
+    """
+
+    steps: tuple[int, int]
+    repeats: float = 0.0
+    """The share of values that repeat earlier ones of the same test."""
+
+    @property
+    def words(self) -> str:
+        """The shape in words."""
+        repeated = ", in which arguments repeat" if self.repeats else ""
+        return f"tests of {self.steps[0]} to {self.steps[1]} steps{repeated}"
+
+
+@dataclass(frozen=True)
 class PlannedTarget:
     """A target, and how to aim at it."""
 
@@ -62,6 +81,8 @@ class PlannedTarget:
     suppressors: tuple[str, ...] = ()
     certain: tuple[str, ...] = ()
     """The triggers that stay significant after correction for many features."""
+    shape: TestShape | None = None
+    """The tests that its explanation asks for; None: the subject's own."""
 
     @property
     def goal(self) -> Goal:
@@ -74,6 +95,12 @@ class FocusPlan:
     """All targets of a focused campaign."""
 
     targets: tuple[PlannedTarget, ...]
+
+    @property
+    def shape(self) -> TestShape | None:
+        """The tests that all targets ask for; None if they do not agree."""
+        shapes = {target.shape for target in self.targets if target.aimed}
+        return next(iter(shapes)) if len(shapes) == 1 else None
 
     @property
     def aims(self) -> tuple[Aim, ...]:
@@ -287,9 +314,12 @@ class AimPlanner:
         known = set(self._study.evidence.spaces[0].feature_names)
         needed = tuple(sorted(explanation.named & known))
         suppressors = {fact.feature for fact in explanation.suppressors} - explanation.named
+        shape = _shape_of(explanation)
+        words = f"its explanation by {explanation.runs:,} experiments ({_too_few(hits)})"
         return replace(
             target,
-            proxy=f"its explanation by {explanation.runs:,} experiments ({_too_few(hits)})",
+            proxy=words + (f", with {shape.words}" if shape else ""),
+            shape=shape,
             aimed=True,
             triggers=needed,
             suppressors=tuple(sorted(suppressors & known)),
@@ -359,6 +389,24 @@ def _insufficient(name: str, hits: int) -> str:
         f"{name}: insufficient data ({_too_few(hits)}): run more tests of this subject first, or "
         "name a line near it"
     )
+
+
+_LONGEST = 5
+"""Tests of up to so many times the length of the explained one are generated."""
+_REPEATED = 0.5
+
+
+def _shape_of(explanation: Explanation) -> TestShape | None:
+    """Return the tests that an explanation asks for; None if it is not about steps.
+
+    Short tests hit a fault more often, since fewer steps can get in its way. If values matter that
+    have to be equal, or of which nothing is known, arguments repeat.
+    """
+    if explanation.is_derivation or explanation.is_schedule or not explanation.steps:
+        return None
+    size = len(explanation.steps)
+    values_matter = any(fact.kind != "any" for fact in explanation.values)
+    return TestShape((size, _LONGEST * size), _REPEATED if values_matter else 0.0)
 
 
 def _names_where(names: npt.NDArray[np.str_], mask: Bools) -> tuple[str, ...]:

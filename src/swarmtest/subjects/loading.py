@@ -50,10 +50,14 @@ class SubjectReference:
     """With `api`: more exceptions that are a correct outcome, by name."""
     avoid: tuple[Constraint, ...] = ()
     """Constraints on configurations in addition to the subject's own, to avoid known faults."""
+    repeats: float = 0.0
+    """For machines: the share of values that repeat earlier ones of the same test."""
 
     def load(self) -> Subject:
         """Return the subject, with the constraints in `avoid`."""
         subject = self._load()
+        if self.repeats and isinstance(subject, MachineSubject):
+            subject = subject.repeating(self.repeats)
         subject.space = subject.space.constrained(self.avoid)
         return subject
 
@@ -110,6 +114,7 @@ class SubjectReference:
             "steps": list(self.steps) if self.steps else None,
             "raises": list(self.raises),
             "avoid": [constraint.to_json() for constraint in self.avoid],
+            **({"repeats": self.repeats} if self.repeats else {}),
         }
 
     @classmethod
@@ -118,7 +123,8 @@ class SubjectReference:
         steps = tuple(data["steps"]) if data.get("steps") else None
         avoid = tuple(map(Constraint.from_json, data.get("avoid", ())))
         raises = tuple(data.get("raises", ()))
-        return cls(data["text"], data.get("api", False), steps, raises, avoid)
+        repeats = float(data.get("repeats", 0.0))
+        return cls(data["text"], data.get("api", False), steps, raises, avoid, repeats)
 
 
 def with_reference(test: Any, subject: str, reference: Any) -> dict[str, Any]:

@@ -81,6 +81,8 @@ def why(fault: str, **options: Any) -> None:
             timeout=options["timeout"],
             confirming=not options["no_confirm"],
         )
+        # Read again, it says which other faults have the same rule.
+        explanation = explanations_of(store, where.campaign).get(where.fault.id, explanation)
     if options["as_json"]:
         click.echo(json_text(explanation.to_json()))
         return
@@ -98,7 +100,11 @@ def _asks_for_more(options: dict[str, Any]) -> bool:
 def _stored(store: Store, where: FoundFault) -> Explanation | None:
     """Return the stored explanation, unless it is of a run that did not confirm it."""
     found = explanations_of(store, where.campaign).get(where.fault.id)
-    return found if found is not None and found.confirmation is not None else None
+    if found is None or not found.is_complete:
+        return None
+    # No tests are generated from schedules and derivations, so these are never confirmed.
+    is_done = found.is_schedule or found.is_derivation or found.confirmation is not None
+    return found if is_done else None
 
 
 def _lines(where: FoundFault, explanation: Explanation, everything: bool) -> list[str]:

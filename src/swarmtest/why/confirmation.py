@@ -4,13 +4,18 @@ The configuration has the needed features and those that can stand in for them; 
 off. Several lengths are tried, from a little more than the reduced test to the subject's own. If
 that is not enough, short tests of the same features are made in which arguments are often values
 that the test has used before, since faults often need equal values. If enough tests hit the fault,
-the explanation describes more than the neighbourhood of one test.
+the explanation describes more than the neighbourhood of one test. Then each other feature is
+enabled in such tests (`find_fresh_roles`).
+
+A command's generator says nothing about the lines of its tests. There, the features that were on
+for the failing test are the configuration, and each of them is left out, too.
 """
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from swarmtest.core.configuration import Configuration
@@ -21,7 +26,16 @@ from swarmtest.processes.fork_pool import ForkPool, wait_for_any
 from swarmtest.subjects.machine.subject import MachineSubject
 from swarmtest.subjects.subject import Subject
 from swarmtest.why.experiments import Study
-from swarmtest.why.explanation import Confirmation, Explanation, share_interval
+from swarmtest.why.explanation import (
+    IRRELEVANT,
+    SUPPRESSOR,
+    TRIGGER,
+    UNCLEAR,
+    Confirmation,
+    Explanation,
+    FreshFact,
+    share_interval,
+)
 from swarmtest.why.variant_runs import harness_name, is_kin
 
 _LENGTHS = (2, 5)
@@ -33,6 +47,13 @@ _REUSED = 0.6
 """The share of steps of these tests whose arguments are values that the test has used."""
 _ENOUGH = 12
 """Hits after which no more tests are run."""
+_GENERATED, _GENERATED_SECONDS = 60, 3.0
+"""Tests of a command's generator, and their CPU seconds."""
+_WANTED_HITS = 8
+"""A configuration with one feature more gets so many tests that these hits are expected."""
+_MOST_FRESH = 300
+_FEWEST_OTHERS = 3
+"""Other features that have to be enabled, too, before one of them is called a suppressor."""
 
 
 def confirm(
@@ -76,6 +97,85 @@ def confirm(
         if best is None or found.low > best.low:
             best = found
     return best, spent
+
+
+def confirm_generator(
+    subject: Subject, features: Sequence[str], fault: Fault, seed: int, *, seconds: float = 10.0
+) -> tuple[Confirmation, float]:
+    """Return how often a generator's tests show the fault with the features of the failing test."""
+    configuration = subject.space.configuration(features)
+    limits = _GENERATED, _GENERATED_SECONDS
+    hits, done, cpu = _count(subject, configuration, fault, seed, limits, seconds)
+    low, high = share_interval(hits, done)
+    return Confirmation(tuple(configuration.included), None, hits, done, low, high), cpu
+
+
+def find_fresh_roles(
+    subject: Subject,
+    explanation: Explanation,
+    fault: Fault,
+    *,
+    leaving_out: bool = False,
+    cpu_seconds: float = 1.5,
+    seconds: float = 10.0,
+) -> tuple[list[FreshFact], float]:
+    """Enable each other feature in tests of the confirmation; return what that does, and CPU time.
+
+    A feature more takes steps from those that are needed. So a feature is compared with the other
+    ones that were enabled, all together, and not with tests without it. With `leaving_out`, each
+    feature of the configuration is left out, too, and compared with the tests that have it.
+    """
+    confirmation = explanation.confirmation
+    if confirmation is None or not confirmation.is_enough:
+        return [], 0.0
+    base = set(confirmation.features)
+    generating = _generating_subject(subject, confirmation)
+    tests = min(math.ceil(_WANTED_HITS * confirmation.tests / confirmation.hits), _MOST_FRESH)
+    changes = [(name, True) for name in subject.space.feature_names if name not in base]
+    changes += [(name, False) for name in sorted(base)] if leaving_out else []
+    counts: dict[tuple[str, bool], tuple[int, int]] = {}
+    spent = 0.0
+    for name, is_added in changes:
+        left = cpu_seconds - spent
+        if left <= 0:
+            break
+        try:
+            changed = subject.space.configuration(base | {name} if is_added else base - {name})
+        except UserError:
+            continue  # the constraints of the space do not allow it
+        if (name in changed.included) != is_added:
+            continue
+        seed = key_of(f"{explanation.seed}:{name}:{is_added}")
+        hits, done, cpu = _count(generating, changed, fault, seed, (tests, left), seconds, tests)
+        counts[name, is_added] = hits, done
+        spent += cpu
+    facts = [_fresh_fact(change, counts, confirmation) for change in counts]
+    return facts, spent
+
+
+def _fresh_fact(
+    change: tuple[str, bool], counts: Mapping[tuple[str, bool], tuple[int, int]], base: Confirmation
+) -> FreshFact:
+    hits, tests = counts[change]
+    low, high = share_interval(hits, tests)
+    if change[1]:
+        others = [counts[other] for other in counts if other[1] and other != change]
+        pooled = share_interval(sum(h for h, _ in others), sum(t for _, t in others))
+        role = UNCLEAR if len(others) < _FEWEST_OTHERS else IRRELEVANT
+        if len(others) >= _FEWEST_OTHERS and high < pooled[0]:
+            role = SUPPRESSOR
+    else:
+        role = TRIGGER if high < base.low else IRRELEVANT
+    return FreshFact(change[0], change[1], role, hits, tests, low, high)
+
+
+def _generating_subject(subject: Subject, confirmation: Confirmation) -> Subject:
+    """Return the subject that generates tests as for a confirmation."""
+    sized = _resized(subject, confirmation.steps) if confirmation.steps else None
+    chosen = sized or subject
+    if confirmation.is_reusing and isinstance(chosen, MachineSubject):
+        return chosen.repeating(_REUSED)
+    return chosen
 
 
 def confirm_reusing(study: Study, explanation: Explanation) -> Confirmation | None:
@@ -139,8 +239,12 @@ def _count(
     seed: int,
     limits: tuple[int, float],
     seconds: float,
+    enough: int = _ENOUGH,
 ) -> tuple[int, int, float]:
-    """Return how many of how many tests show the fault, and the CPU seconds that it took."""
+    """Return how many of how many tests show the fault, and the CPU seconds that it took.
+
+    `limits` are the number of tests and the CPU seconds; `enough` hits end it before.
+    """
 
     def is_it(shown: Fault | None) -> bool:
         if shown is None:
@@ -151,16 +255,19 @@ def _count(
         begun = time.process_time()
         subject.interruptible = False
         hits = done = 0
+        elsewhere = 0.0
         for number in seeds:
-            hits += is_it(subject.execute(configuration, number).fault)
+            result = subject.execute(configuration, number)
+            hits += is_it(result.fault)
+            elsewhere += result.cpu_seconds
             done += 1
-        return hits, done, time.process_time() - begun
+        return hits, done, time.process_time() - begun + elsewhere
 
     most, left = limits
     hits = done = 0
     size = 1
     with ForkPool(show, seconds) as pool:
-        while done < most and left > 0 and hits < _ENOUGH:
+        while done < most and left > 0 and hits < enough:
             numbers = range(done, min(done + size, most))
             asked = pool.ask([key_of(f"confirm:{seed}:{n}") for n in numbers])
             begun = time.monotonic()

@@ -3,11 +3,13 @@
 Each part of the derivation tree, from the root down, is replaced by parts of the same rule from
 other generated tests. If the fault always stays, the part is free, and what is below it is not
 looked at. Otherwise its production is needed; productions that keep the fault in its place can
-stand in for it.
+stand in for it. Then productions are inserted: an item more in a repetition, or a part that has the
+old one inside (``(x)`` or ``x + 1`` for ``x``).
 """
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -17,14 +19,29 @@ from swarmtest.core.result import Fault
 from swarmtest.core.seeds import key_of
 from swarmtest.subjects.grammar.generator import GrammarGenerator
 from swarmtest.subjects.grammar.growth import Tree
-from swarmtest.why.explanation import Explanation, StepFact, ValueFact
+from swarmtest.subjects.grammar.model import Repeat
+from swarmtest.why.explanation import (
+    IRRELEVANT,
+    SUPPRESSOR,
+    UNCLEAR,
+    Explanation,
+    InsertionFact,
+    StepFact,
+    ValueFact,
+    share_interval,
+)
 from swarmtest.why.variant_runs import VariantOutcome, VariantRuns
 
 _GENERATED = 60
 _TRIED = 8
 """Other parts that are tried in place of a part."""
+_INSERTED = 30
+"""Insertions of one production that are tried."""
+_LEAST_EFFECT = 0.1
+_PART_SHARE = 0.6
+"""The share of the runs for replacing parts; the rest is for insertions."""
 _LONGEST_TEXT = 30
-UNSUPPORTED = "order and insertions are not tried: a grammar says where its parts belong"
+UNSUPPORTED = "the order of parts is not tried: a grammar says where its parts belong"
 
 
 def grammar_of(subject: Any, test: Any) -> GrammarGenerator | None:
@@ -47,16 +64,23 @@ def explain_derivation(
     runs.check(test, test)
     steps: list[StepFact] = []
     values: list[ValueFact] = []
-    with runs.limited(runs.budget.runs):
-        for fact in study.facts(_parts_by_rule(grammar, seed)):
+    insertions: list[InsertionFact] = []
+    parts = _parts_by_rule(grammar, seed)
+    with runs.limited(int(_PART_SHARE * runs.budget.runs)):
+        for fact in study.facts(parts):
             if fact.is_needed:
                 steps += [fact.step()] * bool(fact.feature)  # others are in every test
             else:
                 values.append(fact.value(max(len(steps) - 1, 0)))
+    with runs.limited(runs.budget.runs):
+        for inserted in study.insertions(parts, seed):
+            insertions.append(inserted)  # noqa: PERF402  # what was found stays when the runs end
+    insertions.sort(key=lambda fact: (fact.role != SUPPRESSOR, -fact.low, -fact.gone))
     return Explanation(
         fault.id,
         tuple(steps),
         values=tuple(values),
+        insertions=tuple(insertions),
         kept=study.kept,
         variants=study.kept,
         runs=runs.runs,
@@ -146,6 +170,86 @@ class _Derivation:
             kept + gone,
             tuple(instead),
         )
+
+    def insertions(self, others: dict[int, list[Tree]], seed: int) -> Iterator[InsertionFact]:
+        """Insert each production at many places; yield what that does to the fault."""
+        for feature, trees in _enlarged(self.grammar, self.test["tree"], others).items():
+            rng = random.Random(key_of(f"why:{seed}:insert {feature}"))
+            gone = kept = 0
+            for tree in rng.sample(trees, min(len(trees), _INSERTED)):
+                variant = {**self.test, "text": self.grammar.text(tree), "tree": tree}
+                outcome = self.runs.outcome(variant)
+                kept += outcome.is_kept
+                gone += outcome is VariantOutcome.GONE
+            if gone + kept:
+                low, high = share_interval(gone, gone + kept)
+                role = UNCLEAR if gone else IRRELEVANT
+                role = SUPPRESSOR if low > _LEAST_EFFECT else role
+                yield InsertionFact(feature, role, gone, gone + kept, low, high)
+
+
+def _enlarged(
+    grammar: GrammarGenerator, tree: Tree, others: dict[int, list[Tree]]
+) -> dict[str, list[Tree]]:
+    """Return trees with one part more, by the production of that part, each text once.
+
+    A part that brings other new productions with it would tell nothing about its own.
+    """
+    features = {a.number: a.feature for a in grammar.grammar.alternatives}
+    own = {features[node[0]] for _, node in _nodes(tree)}
+    found: dict[str, dict[str, Tree]] = {}
+    for feature, larger in (*_wrapped(grammar, tree, others), *_extended(grammar, tree, others)):
+        new = {features[node[0]] for _, node in _nodes(larger)} - own - {""}
+        if feature and new <= {feature}:
+            found.setdefault(feature, {}).setdefault(grammar.text(larger), larger)
+    return {feature: list(trees.values()) for feature, trees in found.items()}
+
+
+def _wrapped(
+    grammar: GrammarGenerator, tree: Tree, others: dict[int, list[Tree]]
+) -> Iterator[tuple[str, Tree]]:
+    """Yield trees in which a part is inside another part of the same rule."""
+    alternatives = {a.number: a for a in grammar.grammar.alternatives}
+    for path, node in _nodes(tree):
+        rule = alternatives[node[0]].rule
+        for other in others.get(rule, ()):
+            for inner, part in _nodes(other):
+                if inner and alternatives[part[0]].rule == rule:
+                    larger = _with_node(tree, path, _with_node(other, inner, node))
+                    yield alternatives[other[0]].feature, larger
+
+
+def _extended(
+    grammar: GrammarGenerator, tree: Tree, others: dict[int, list[Tree]]
+) -> Iterator[tuple[str, Tree]]:
+    """Yield trees in which a repetition has one item more."""
+    alternatives = {a.number: a for a in grammar.grammar.alternatives}
+    most = {
+        -1 - item.number: item.high
+        for alternative in grammar.grammar.alternatives
+        for item in alternative.items
+        if isinstance(item, Repeat)
+    }
+    for path, node in _repetitions(tree):
+        high = most.get(node[0])
+        item = node[1]
+        if high is not None and len(node) > high:
+            continue
+        if not isinstance(item, list) or item[0] not in alternatives:
+            continue
+        for other in others.get(alternatives[item[0]].rule, ()):
+            for at in range(1, len(node) + 1):
+                larger = _with_node(tree, path, [*node[:at], other, *node[at:]])
+                yield alternatives[other[0]].feature, larger
+
+
+def _repetitions(tree: Tree, path: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Tree]]:
+    """Yield the repetitions of a tree that have items."""
+    if tree[0] < 0 and len(tree) > 1:
+        yield path, tree
+    for at, child in enumerate(tree):
+        if isinstance(child, list):
+            yield from _repetitions(child, (*path, at))
 
 
 def _nodes(tree: Tree, path: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Tree]]:

@@ -15,6 +15,8 @@ from typing import Any, Protocol
 from swarmtest.core.errors import UserError
 from swarmtest.subjects.subject import Subject
 
+FEW_OPTIONS = 16
+"""Of more values than these, only some are tried."""
 Steps = tuple[Any, ...]
 """The steps of a test, as its editor represents them."""
 
@@ -112,44 +114,16 @@ def editor_of(subject: Subject, test: Any) -> EditableTest:
     )
 
 
-def parts_of(value: Any, most: int = 8) -> list[tuple[int, ...]]:
-    """Return the paths of the numbers and texts in a nested list or tuple, at most `most`.
-
-    >>> parts_of([(1, "a"), 2])
-    [(0, 0), (0, 1), (1,)]
-    >>> parts_of(7)
-    []
-    """
-    paths: list[tuple[int, ...]] = []
-
-    def visit(part: Any, path: tuple[int, ...]) -> None:
-        if type(part) in (list, tuple):
-            for at, item in enumerate(part):
-                visit(item, (*path, at))
-        elif path and type(part) in (int, float, str, bytes, bool):
-            paths.append(path)
-
-    visit(value, ())
-    return paths if len(paths) <= most else []
-
-
-def part_at(value: Any, path: Sequence[int]) -> Any:
-    """Return the part of a nested value at a path."""
-    for at in path:
-        value = value[at]
-    return value
-
-
-def with_part(value: Any, path: Sequence[int], part: Any) -> Any:
-    """Return a nested value with another part at a path.
-
-    >>> with_part([(1, 2), 3], (0, 1), 9)
-    [(1, 9), 3]
-    """
-    if not path:
-        return part
-    at, *rest = path
-    return type(value)([*value[:at], with_part(value[at], rest, part), *value[at + 1 :]])
+def other_settings(subject: Subject, settings: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return for each setting the other values that it may have, at most a few."""
+    others = {}
+    for dimension in subject.space.settings:
+        if dimension.name in settings:
+            current = settings[dimension.name]
+            values = dimension.values
+            few = values if len(values) <= FEW_OPTIONS else (values[0], values[-1])
+            others[dimension.name] = [v for v in few if v != current]
+    return others
 
 
 def telling_values(

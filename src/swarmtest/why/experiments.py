@@ -268,10 +268,11 @@ class Replacement:
 def find_alternatives(study: Study) -> Iterator[Replacement]:
     """Yield other features that keep the fault in place of a step.
 
-    Of several steps of a feature, the first and the last are tried.
+    Of several steps of a feature, the first and the last are tried, and all of them at once.
     """
     rng = study.rng("alternatives")
     features = study.features
+    yield from _replaced_together(study)
     ends = {at for f in features for at in (features.index(f), _last_index(features, f))}
     for at in sorted(ends, reverse=True):
         if study.editor.is_fixed(study.steps[at]):
@@ -291,6 +292,24 @@ def find_alternatives(study: Study) -> Iterator[Replacement]:
                     yield Replacement(at, feature, runs, alike)
                     break
         yield Replacement(at, "", runs)
+
+
+def _replaced_together(study: Study) -> Iterator[Replacement]:
+    """Yield features that keep the fault in place of all the steps of another one."""
+    editor, steps, features = study.editor, study.steps, study.features
+    for feature, count in Counter(features).items():
+        places = [at for at, other in enumerate(features) if other == feature]
+        if count < 2 or any(editor.is_fixed(steps[at]) for at in places):
+            continue
+        for other in editor.features:
+            if other == feature:
+                continue
+            new = {at: editor.replacement(other, steps[at], steps, at) for at in places}
+            variant = tuple(new.get(at, step) for at, step in enumerate(steps))
+            if None in new.values() or not editor.is_possible(variant):
+                continue
+            if study.outcome(variant, places).is_kept:
+                yield from (Replacement(at, other, 1) for at in places)
 
 
 def _shows_it_too(study: Study, variant: Steps, at: int) -> bool:

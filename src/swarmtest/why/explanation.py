@@ -7,12 +7,11 @@ table, under a criterion of its own (`EXPLAINED`), so showing it runs nothing an
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeVar
 
 from swarmtest.store.interface import Store
@@ -23,12 +22,10 @@ EXPLAINED = "why"
 FORMAT = "swarmtest explanation 1"
 
 SUPPRESSOR, IRRELEVANT, UNCLEAR, BLOCKS = "suppressor", "irrelevant", "unclear", "blocks"
+TRIGGER = "trigger"
 Checked = TypeVar("Checked", bound=Any)
-_MAX_LISTED = 6
-_MAX_SUPPRESSORS = 5
 _NORMAL_95 = 1.959963984540054
 """How many standard deviations a two-sided 95% interval reaches."""
-_ORDINALS = {1: "1st", 2: "2nd", 3: "3rd"}
 
 
 @dataclass(frozen=True)
@@ -46,6 +43,11 @@ class StepFact:
     """Whether it can be left out at all: a rule that initialises a machine always runs."""
     alike: tuple[str, ...] = ()
     """Other features that fail in its place too, with the same type at a place of their own."""
+
+    @property
+    def choices(self) -> frozenset[str]:
+        """The features that a step at this place may have."""
+        return frozenset({self.feature, *self.alternatives, *self.alike})
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,31 @@ class SettingFact:
 
 
 @dataclass(frozen=True)
+class FreshFact:
+    """What a feature does to newly generated tests: those of the confirmation, and one change."""
+
+    feature: str
+    is_added: bool
+    """Whether the feature was added to the configuration; otherwise it was left out."""
+    role: str
+    hits: int
+    tests: int
+    low: float
+    high: float
+    """Wilson's interval for the share of tests that show the fault."""
+
+
+@dataclass(frozen=True)
+class OtherTests:
+    """How many other failing tests of the fault, reduced, follow the same rule."""
+
+    fitting: int
+    tests: int
+    shapes: tuple[str, ...] = ()
+    """The steps of those that do not follow it."""
+
+
+@dataclass(frozen=True)
 class Confirmation:
     """How often tests that were generated from the explanation show the fault.
 
@@ -156,6 +183,12 @@ class Explanation:
     insertions: tuple[InsertionFact, ...] = ()
     settings: tuple[SettingFact, ...] = ()
     confirmation: Confirmation | None = None
+    fresh: tuple[FreshFact, ...] = ()
+    """What other features do to tests that are generated as for the confirmation."""
+    others: OtherTests | None = None
+    """What other failing tests of the fault show; None if there are none, or none was reduced."""
+    same_as: tuple[str, ...] = ()
+    """Other faults of the campaign with the same rule, which are probably the same bug."""
     kept: int = 0
     variants: int = 0
     """How many variants were run in which nothing that was found to matter was changed, and how
@@ -169,6 +202,8 @@ class Explanation:
     """Whether all values were looked at."""
     is_derivation: bool = False
     """Whether the steps are productions of a grammar."""
+    is_schedule: bool = False
+    """Whether the steps are switches between threads."""
     is_complete: bool = True
     """Whether all experiments were made; False if the budget was spent before."""
     notes: tuple[str, ...] = ()
@@ -192,13 +227,9 @@ class Explanation:
     @property
     def paragraph(self) -> str:
         """The explanation in a few words."""
-        sentences = [
-            "needs " + self._steps_text() if self.steps else "an empty test shows it",
-            *self._values_text(),
-            *self._suppressors_text(),
-            *self._alike_text(),
-        ]
-        return "; ".join(sentences) + "."
+        from swarmtest.why.paragraph import paragraph_of
+
+        return paragraph_of(self)
 
     def to_json(self) -> dict[str, Any]:
         """Return the explanation as JSON data."""
@@ -216,12 +247,16 @@ class Explanation:
             "relations": RelationFact,
             "insertions": InsertionFact,
             "settings": SettingFact,
+            "fresh": FreshFact,
         }
         fields = {key: data[key] for key in cls.__dataclass_fields__ if key in data}
         for key, kind in kinds.items():
             fields[key] = tuple(_checked(kind(**_with_tuples(i))) for i in fields.get(key, ()))
         if fields.get("confirmation") is not None:
             fields["confirmation"] = _checked(Confirmation(**_with_tuples(fields["confirmation"])))
+        if fields.get("others") is not None:
+            fields["others"] = _checked(OtherTests(**_with_tuples(fields["others"])))
+        fields["same_as"] = ()  # which other faults there are is known when they are read
         fields["notes"] = tuple(map(str, fields.get("notes", ())))
         found = _checked(cls(**fields))
         steps = [at for fact in found.order for at in (fact.before, fact.after)]
@@ -231,101 +266,48 @@ class Explanation:
             raise ValueError("a step that the test does not have")
         return found
 
-    # Words.
 
-    def name(self, step: int) -> str:
-        """Return a step's feature, with a number if the test has several steps of it.
+def same_rule(first: Explanation, second: Explanation) -> bool:
+    """Return whether two faults need the same: then they are probably one bug.
 
-        >>> steps = (StepFact("add", "add(1)"), StepFact("add", "add(2)"))
-        >>> Explanation("4ee18053", steps).name(1)
-        'the 2nd add'
-        """
-        feature = self.steps[step].feature
-        same = [i for i, other in enumerate(self.steps) if other.feature == feature]
-        if len(same) == 1:
-            return feature
-        number = same.index(step) + 1
-        return f"the {_ORDINALS.get(number, f'{number}th')} {feature}"
+    The steps have to be the same or able to stand in for each other, in the same order, and the
+    same relations have to hold. One step alone says too little.
 
-    def _steps_text(self) -> str:
-        needed = [at for at, step in enumerate(self.steps) if step.is_needed]
-        layers = _layers(needed, {(o.before, o.after) for o in self.order})
-        if layers is None:
-            text = _listed(self._counted(needed))
-            pairs = _reduced_order({(o.before, o.after) for o in self.order})
-            before = [f"{self.name(i)} before {self.name(j)}" for i, j in sorted(pairs)]
-            if len(before) > _MAX_LISTED:
-                before = [*before[:_MAX_LISTED], f"{len(before) - _MAX_LISTED} more such pairs"]
-            return text + (", " + _listed(before) if before else "")
-        counted = [self._counted(layer) for layer in layers]
-        text = ", then ".join(map(_listed, counted))
-        any_order = self.is_ordered and len(counted[0]) > 1 and len(layers) == 1
-        return text + ", in any order" if any_order else text
+    >>> push, pop, top = (StepFact(name, f"{name}()") for name in ("push", "pop", "top"))
+    >>> popped = Explanation("4ee18053", (push, replace(pop, alike=("top",))))
+    >>> same_rule(popped, Explanation("81bd2f1c", (push, top)))
+    True
+    >>> same_rule(Explanation("4ee18053", (push, pop)), Explanation("81bd2f1c", (push, top)))
+    False
+    """
+    if len(first.steps) != len(second.steps) or len(first.steps) < 2:
+        return False
+    if (first.is_schedule, first.is_derivation) != (second.is_schedule, second.is_derivation):
+        return False
+    pairs = list(zip(first.steps, second.steps, strict=True))
+    if not all(a.feature in b.choices or b.feature in a.choices for a, b in pairs):
+        return False
+    orders = [{(fact.before, fact.after) for fact in e.order} for e in (first, second)]
+    differing = {a.feature for a, b in pairs if a.feature != b.feature}
+    differing |= {b.feature for a, b in pairs if a.feature != b.feature}
+    texts = [
+        {fact.text for fact in e.relations if not any(name in fact.text for name in differing)}
+        for e in (first, second)
+    ]
+    return orders[0] == orders[1] and texts[0] == texts[1]
 
-    def _counted(self, steps: Sequence[int]) -> list[str]:
-        counts: Counter[str] = Counter()
-        for step in steps:
-            fact = self.steps[step]
-            others = fact.alternatives[:3]
-            more = len(fact.alternatives) - len(others)
-            text = fact.feature + (f" (or {', '.join(others)}" if others else "")
-            text += (f" and {more} more" if more else "") + (")" if others else "")
-            counts[text] += 1
-        found = [text if count == 1 else f"{count} × {text}" for text, count in counts.items()]
-        if len(found) > _MAX_LISTED:
-            return [*found[:_MAX_LISTED], f"{len(found) - _MAX_LISTED} more steps"]
-        return found
 
-    def _values_text(self) -> list[str]:
-        if self.is_derivation:  # it may be empty, and have no step to name
-            free = dict.fromkeys(fact.text for fact in self.values if fact.kind == "any")
-            return ["with " + ", ".join(free)] * bool(free)
-        texts = [fact.text for fact in self.relations]
-        bound = {name for fact in self.relations for name in fact.text.split()}
-        for fact in self.values:
-            name = f"{self._short(fact.step)}.{fact.label}"
-            if fact.kind not in ("any", "some") and name not in bound:
-                texts.append(f"{name} {fact.text}")
-        texts += [f"{fact.name} {fact.text}" for fact in self.settings if fact.kept < fact.runs]
-        shown = texts[:_MAX_LISTED]
-        if len(texts) > _MAX_LISTED:
-            shown.append(f"{len(texts) - _MAX_LISTED} more values matter")
-        if shown:
-            return ["with " + ", ".join(shown)]
-        return ["with any values"] * bool(self.values and self.are_values_known)
-
-    def _short(self, step: int) -> str:
-        """Return a step's name as it is written in relations."""
-        return short_name([fact.feature for fact in self.steps], step)
-
-    def _suppressors_text(self) -> list[str]:
-        places: dict[str, list[str]] = {}
-        for fact in self.suppressors[:_MAX_SUPPRESSORS]:
-            places.setdefault(self._place(fact), []).append(fact.feature)
-        found = [_listed(features, "or") + place for place, features in places.items()]
-        more = len(self.suppressors) - _MAX_SUPPRESSORS
-        if more > 0:
-            found.append(f"with {more} more features")
-        return ["never with " + ", or ".join(found)] if found else []
-
-    def _place(self, fact: InsertionFact) -> str:
-        """Return where an insertion suppresses the fault; empty if anywhere."""
-        gaps = set(fact.gaps)
-        if not gaps or len(gaps) == len(self.steps):
-            return ""
-        first, last = min(gaps), max(gaps)
-        if gaps != set(range(first, last + 1)):
-            return ""
-        if last == len(self.steps) - 1:
-            return f" after {self.name(first - 1)}" if first else ""
-        if first == 0:
-            return f" before {self.name(last)}"
-        return f" between {self.name(first - 1)} and {self.name(last)}"
-
-    def _alike_text(self) -> list[str]:
-        if not self.variants:
-            return []
-        return [f"seen in {self.kept:,} of {self.variants:,} variants"]
+def with_same_rules(explanations: Mapping[str, Explanation]) -> dict[str, Explanation]:
+    """Return explanations with the ids of the other faults that have the same rule."""
+    return {
+        id: replace(
+            found,
+            same_as=tuple(
+                other for other, e in explanations.items() if other != id and same_rule(found, e)
+            ),
+        )
+        for id, found in explanations.items()
+    }
 
 
 def share_interval(part: int, whole: int) -> tuple[float, float]:
@@ -392,7 +374,7 @@ def explanations_of(store: Store, campaign: int) -> dict[str, Explanation]:
                 found[record.fault] = Explanation.from_json(json.loads(record.details))
             except (ValueError, TypeError, KeyError, AttributeError):
                 continue  # of another version, or damaged: explaining again replaces it
-    return found
+    return with_same_rules(found)
 
 
 def stored_explanation(store: Store, fault: str) -> Explanation | None:
@@ -429,57 +411,3 @@ def _checked(value: Checked) -> Checked:
 
 def _with_tuples(item: Mapping[str, Any]) -> dict[str, Any]:
     return {key: tuple(v) if isinstance(v, list) else v for key, v in item.items()}
-
-
-def _listed(texts: Sequence[str], word: str = "and") -> str:
-    """Join texts as in a sentence.
-
-    >>> _listed(["a", "b", "c"])
-    'a, b and c'
-    """
-    if len(texts) < 2:
-        return "".join(texts)
-    return f"{', '.join(texts[:-1])} {word} {texts[-1]}"
-
-
-def _closure(pairs: set[tuple[int, int]]) -> set[tuple[int, int]]:
-    closed = set(pairs)
-    while True:
-        more = {(i, k) for i, j in closed for j2, k in closed if j == j2} - closed
-        if not more:
-            return closed
-        closed |= more
-
-
-def _reduced_order(pairs: set[tuple[int, int]]) -> set[tuple[int, int]]:
-    """Return the pairs that do not follow from others.
-
-    >>> sorted(_reduced_order({(0, 1), (1, 2), (0, 2)}))
-    [(0, 1), (1, 2)]
-    """
-    closed = _closure(pairs)
-    return {
-        (i, k)
-        for i, k in closed
-        if not any((i, j) in closed and (j, k) in closed for j in {b for _, b in closed})
-    }
-
-
-def _layers(steps: Sequence[int], pairs: set[tuple[int, int]]) -> list[list[int]] | None:
-    """Return steps in layers, each completely before the next; None if they have no such form.
-
-    >>> _layers([0, 1, 2], {(0, 2), (1, 2)})
-    [[0, 1], [2]]
-    >>> _layers([0, 1, 2, 3], {(0, 2), (1, 3)})
-    """
-    closed = _closure(pairs)
-    depth = dict.fromkeys(steps, 0)
-    for i, j in sorted(closed, key=lambda pair: pair[1]):
-        if i in depth and j in depth:
-            depth[j] = max(depth[j], depth[i] + 1)
-    deepest = max(depth.values(), default=0)
-    layers = [[i for i in steps if depth[i] == d] for d in range(deepest + 1)]
-    for above, below in itertools.pairwise(layers):
-        if any((i, j) not in closed for i in above for j in below):
-            return None
-    return layers

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -22,7 +22,12 @@ from swarmtest.store.interface import Store
 from swarmtest.store.records import FaultRecord
 from swarmtest.subjects.machine.values import Ref
 from swarmtest.subjects.subject import Subject
-from swarmtest.why.confirmation import confirm, confirm_reusing
+from swarmtest.why.confirmation import (
+    confirm,
+    confirm_generator,
+    confirm_reusing,
+    find_fresh_roles,
+)
 from swarmtest.why.editing import Slot, editor_of
 from swarmtest.why.experiments import (
     MOST_ORDERED,
@@ -37,12 +42,19 @@ from swarmtest.why.experiments import (
 )
 from swarmtest.why.explanation import (
     IRRELEVANT,
+    Confirmation,
     Explanation,
     StepFact,
     explanations_of,
     record_of,
 )
+from swarmtest.why.other_tests import (
+    compare_other_tests,
+    cpu_seconds_so_far,
+    other_small_tests,
+)
 from swarmtest.why.relations import find_relations
+from swarmtest.why.schedules import explain_schedule, schedule_of
 from swarmtest.why.variant_runs import VariantBudget, VariantOutcome, VariantRuns
 
 Fact = TypeVar("Fact")
@@ -71,12 +83,14 @@ def explain_test(
     seed: int = 0,
     seconds: float = 10.0,
     confirming: bool = True,
+    others: Sequence[Any] = (),
 ) -> Explanation:
     """Explain why a test shows a fault, by experiments on the test.
 
     `budget` limits runs and CPU time, and `seconds` one run. With `confirming`, tests are then
-    generated from the explanation, to see how often these show the fault. Raise `UserError` if the
-    test does not show the fault, or if tests of this kind cannot be edited.
+    generated from the explanation, to see how often these show the fault. `others` are other
+    reduced tests that show it: the explanation says how many of them follow the same rule. Raise
+    `UserError` if the test does not show the fault, or if tests of this kind cannot be edited.
 
     >>> from swarmtest import Machine, action, integers
     >>> from swarmtest.subjects import MachineSubject
@@ -100,11 +114,14 @@ def explain_test(
 
         with VariantRuns(subject, fault, budget, seconds) as runs:
             return explain_derivation(grammar, test, fault, runs, seed)
+    if schedule_of(test) is not None:
+        with VariantRuns(subject, fault, budget, seconds) as runs:
+            return explain_schedule(test, fault, runs, seed)
     editor = editor_of(subject, test)
     with VariantRuns(subject, fault, budget, seconds) as runs:
         study = Study(editor, runs, seed)
         runs.check(test, editor.test(()))
-        return _Explaining(study, fault).explanation(subject, seconds, confirming)
+        return _Explaining(study, fault, others).explanation(subject, seconds, confirming)
 
 
 def _grammar_of(subject: Subject, test: Any) -> Any:
@@ -122,6 +139,7 @@ class _Explaining:
 
     study: Study
     fault: Fault
+    others: Sequence[Any]
 
     def explanation(self, subject: Subject, seconds: float, confirming: bool) -> Explanation:
         study, runs = self.study, self.study.runs
@@ -137,7 +155,7 @@ class _Explaining:
         slots = self._bound_slots(free)
         bases = [study.steps]
         left = runs.budget.runs - runs.runs - self._runs_for("insertions") - _ALIKE
-        relations = find_relations(study, slots, max(min(_WALK, left), 0), bases)
+        relations, rule = find_relations(study, slots, max(min(_WALK, left), 0), bases)
         insertions = find_insertions(study, bases, self._runs_for("insertions"))
         found = Explanation(
             self.fault.id,
@@ -162,18 +180,45 @@ class _Explaining:
             is_complete=not runs.is_spent,
             notes=self._notes(),
         )
+        if self.others:
+            compared = compare_other_tests(found, rule, subject, self.others)
+            found = replace(found, others=compared)
         cpu_seconds = 0.0
         if confirming:
-            confirmation, cpu_seconds = confirm(subject, found, self.fault, seconds=seconds)
-            if confirmation is None or not confirmation.is_enough:
-                alone = runs.is_alone
-                with VariantRuns(subject, self.fault, _REUSING, seconds, alone=alone) as more:
-                    again = confirm_reusing(replace(study, runs=more), found)
-                    cpu_seconds += more.cpu_seconds
-                if again is not None and (confirmation is None or again.low > confirmation.low):
-                    confirmation = again
-            found = replace(found, confirmation=confirmation)
+            found, cpu_seconds = self._confirmed(subject, found, seconds)
         return replace(found, cpu_seconds=runs.cpu_seconds + cpu_seconds)
+
+    def _confirmed(
+        self, subject: Subject, found: Explanation, seconds: float
+    ) -> tuple[Explanation, float]:
+        """Generate tests from the explanation; return it with what they show, and CPU seconds."""
+        features = _features_of_generator(self.study.editor.test(self.study.steps))
+        confirmation: Confirmation | None
+        if features is not None:
+            seed = self.study.seed
+            confirmation, spent = confirm_generator(
+                subject, features, self.fault, seed, seconds=seconds
+            )
+        else:
+            confirmation, spent = self._confirmed_by_steps(subject, found, seconds)
+        found = replace(found, confirmation=confirmation)
+        fresh, cpu_seconds = find_fresh_roles(
+            subject, found, self.fault, leaving_out=features is not None, seconds=seconds
+        )
+        return replace(found, fresh=tuple(fresh)), spent + cpu_seconds
+
+    def _confirmed_by_steps(
+        self, subject: Subject, found: Explanation, seconds: float
+    ) -> tuple[Confirmation | None, float]:
+        confirmation, cpu_seconds = confirm(subject, found, self.fault, seconds=seconds)
+        if confirmation is None or not confirmation.is_enough:
+            alone = self.study.runs.is_alone
+            with VariantRuns(subject, self.fault, _REUSING, seconds, alone=alone) as more:
+                again = confirm_reusing(replace(self.study, runs=more), found)
+                cpu_seconds += more.cpu_seconds
+            if again is not None and (confirmation is None or again.low > confirmation.low):
+                confirmation = again
+        return confirmation, cpu_seconds
 
     def _runs_for(self, kind: str) -> int:
         return int(self.study.runs.budget.runs * _SHARES[kind])
@@ -264,8 +309,15 @@ class _Explaining:
         return tuple(notes)
 
 
+def _features_of_generator(test: Any) -> list[str] | None:
+    """Return the features that were on when a command generated a test; None for other tests."""
+    features = test.get("features") if isinstance(test, dict) else None
+    return list(features) if isinstance(features, list) else None
+
+
 def _named(replaced: Iterable[Replacement]) -> tuple[str, ...]:
-    return tuple(found.feature for found in replaced if found.feature and not found.is_alike)
+    names = (found.feature for found in replaced if found.feature and not found.is_alike)
+    return tuple(dict.fromkeys(names))
 
 
 def _reordered(steps: tuple[Any, ...], before: set[tuple[int, int]], rng: Any) -> tuple[Any, ...]:
@@ -320,6 +372,11 @@ def explain_fault(
         subject = load_subject(record)[0]
     seconds = Limits(timeout or record.options.get("seconds")).seconds_of(subject)
     test, before = _reduced_test(store, where, subject)
+    others: list[Any] = []
+    begun = cpu_seconds_so_far()
+    if confirming and _has_steps(test):
+        others = other_small_tests(store, where.campaign, subject, where.fault, seconds)
+    spent = cpu_seconds_so_far() - begun
     kind = Fault(where.fault.kind, where.fault.signature)
     explanation = explain_test(
         subject,
@@ -329,7 +386,9 @@ def explain_fault(
         seed=seed,
         seconds=seconds,
         confirming=confirming,
+        others=others,
     )
+    explanation = replace(explanation, cpu_seconds=explanation.cpu_seconds + spent)
     explanation = _with_rate_before(store, where.campaign, explanation, where.fault)
     size = subject.size(test)
     store.add_reduction(
@@ -440,6 +499,11 @@ def _reduced_test(store: Store, where: FoundFault, subject: Subject) -> tuple[An
         why = outcome.why.get(where.fault.id, "it did not show again")
         raise UserError(f"fault {where.fault.id} could not be reduced: {why}")
     return json.loads(reduction.test), subject.size(original)
+
+
+def _has_steps(test: Any) -> bool:
+    """Return whether a test is a list of steps, not a derivation and not a schedule."""
+    return not isinstance(test, dict) or not {"tree", "schedule"} & test.keys()
 
 
 def _with_rate_before(

@@ -16,14 +16,15 @@ from swarmtest.core.seeds import key_of
 from swarmtest.subjects.machine.code import ArgumentWriter
 from swarmtest.subjects.machine.generators import Generator, allowed_by
 from swarmtest.subjects.machine.machine import FromPool
+from swarmtest.subjects.machine.repeats import part_at, parts_of, with_part
 from swarmtest.subjects.machine.subject import MachineSubject
 from swarmtest.subjects.machine.test import MachineTest, Step, used_labels
 from swarmtest.subjects.machine.values import Ref, from_json, to_json
-from swarmtest.why.editing import Slot, Steps, part_at, parts_of, telling_values, with_part
+from swarmtest.why.editing import FEW_OPTIONS, Slot, Steps, other_settings, telling_values
 
 _DRAWS = 24
 """How many values are drawn to learn what a generator draws."""
-_FEW_OPTIONS = 16
+_NOTHING = object()
 
 
 class MachineEditor:
@@ -52,7 +53,7 @@ class MachineEditor:
                 raise UserError(f"the test calls {step.action!r}, which {subject.name} has not")
         self.steps: Steps = self._test.steps
         self.features: Sequence[str] = list(self._actions)
-        self.settings: Mapping[str, Sequence[Any]] = _other_settings(subject, self._test.settings)
+        self.settings: Mapping[str, Sequence[Any]] = other_settings(subject, self._test.settings)
         self._samples: dict[tuple[str, str], list[Any]] = {}
 
     def test(self, steps: Steps, settings: Mapping[str, Any] | None = None) -> Any:
@@ -103,7 +104,11 @@ class MachineEditor:
         return Step(feature, tuple(arguments), self._label_for(feature, steps))
 
     def replacement(self, feature: str, step: Step, steps: Steps, at: int) -> Step | None:
-        """Give arguments by their name and position, if the other generator can draw them."""
+        """Give arguments by their name and position, if the other generator can draw them.
+
+        Where a whole argument does not fit, its parts may, or a list of them: ``set(3, 7)`` for
+        ``update([(3, 7)])``, and the other way round.
+        """
         action = self._actions[feature]
         if action.into is not self._actions[step.action].into and step.label in used_labels(steps):
             return None
@@ -112,12 +117,38 @@ class MachineEditor:
         for name, source in action.arguments.items():
             fitting = [pair for pair in left if self._fits(pair, source)]
             if not fitting:
-                return None
+                arguments = self._from_parts(action.arguments, step)
+                break
             chosen = next((pair for pair in fitting if pair[0][0] == name), fitting[0])
             left.remove(chosen)
             arguments.append(chosen[1])
+        if len(arguments) != len(action.arguments):
+            return None
         label = step.label or self._label_for(feature, steps)
         return Step(feature, tuple(arguments), label if action.into is not None else 0)
+
+    def _from_parts(self, wanted: Mapping[str, Generator[Any] | FromPool], step: Step) -> list[Any]:
+        """Return arguments made of the parts of a step's values, or of a list of them."""
+        leaves: list[Any] = []
+        for argument in step.arguments:
+            try:
+                value = from_json(argument)
+            except UserError:
+                return []
+            leaves += [part_at(value, path) for path in parts_of(value)] or [value]
+        packed = [[tuple(leaves)], list(leaves), tuple(leaves)]
+        arguments = []
+        for source in wanted.values():
+            allows = None if isinstance(source, FromPool) else allowed_by(source)
+            if allows is None:
+                return []
+            value = next((v for v in [*leaves, *packed] if allows(v)), _NOTHING)
+            if value is _NOTHING:
+                return []
+            if any(value is leaf for leaf in leaves):
+                leaves.remove(value)
+            arguments.append(to_json(value))
+        return arguments
 
     def slots(self, steps: Steps) -> list[Slot]:
         slots = []
@@ -170,7 +201,7 @@ class MachineEditor:
         drawn = self._drawn(step.action, slot.name, source)
         if not slot.path:
             if source.options:
-                return _without(source.options[:_FEW_OPTIONS], current)
+                return _without(source.options[:FEW_OPTIONS], current)
             others = [
                 self.value(steps, other) for other in self.slots(steps) if other.group == slot.group
             ]
@@ -243,18 +274,6 @@ def _group(source: Generator[Any] | FromPool) -> Hashable:
     if source.bounds is not None:
         return "numbers", source.bounds
     return "generator", id(source)
-
-
-def _other_settings(subject: MachineSubject, settings: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Return for each setting the other values that it may have, at most a few."""
-    others = {}
-    for dimension in subject.space.settings:
-        if dimension.name in settings:
-            current = settings[dimension.name]
-            values = dimension.values
-            few = values if len(values) <= _FEW_OPTIONS else (values[0], values[-1])
-            others[dimension.name] = [v for v in few if v != current]
-    return others
 
 
 def _distinct(values: Any) -> list[Any]:

@@ -15,7 +15,7 @@ from swarmtest.core.errors import UserError
 from swarmtest.core.seeds import key_of
 from swarmtest.processes.fork import NoAnswer, in_fork
 from swarmtest.subjects.subject import Subject
-from swarmtest.why.editing import Slot, Steps
+from swarmtest.why.editing import Slot, Steps, other_settings
 
 _GENERATED = 6
 _SECONDS = 30.0
@@ -31,13 +31,17 @@ class PartEditor:
         self._subject = subject
         self._test = test
         self.steps: Steps = tuple(subject.parts(test))
-        self.settings: Mapping[str, Sequence[Any]] = {}
+        own = test.get("settings") if isinstance(test, Mapping) else None
+        self.settings: Mapping[str, Sequence[Any]] = other_settings(subject, own or {})
         self._samples = _generated_parts(subject, test)
         self.features: Sequence[str] = list(self._samples)
         self.unsupported = f"{subject.part}s are left out, moved and inserted, but not changed"
 
     def test(self, steps: Steps, settings: Mapping[str, Any] | None = None) -> Any:
-        return self._subject.with_parts(self._test, steps)
+        whole = self._test
+        if settings:
+            whole = {**whole, "settings": {**whole["settings"], **settings}}
+        return self._subject.with_parts(whole, steps)
 
     def feature(self, step: Any) -> str:
         return _name(step)

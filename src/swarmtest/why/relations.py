@@ -49,17 +49,29 @@ class Relation:
     """Smaller is simpler."""
 
 
+@dataclass(frozen=True)
+class Rule:
+    """Relations between the values in some slots, all of which hold where the fault shows."""
+
+    slots: tuple[Slot, ...] = ()
+    relations: tuple[Relation, ...] = ()
+
+    def holds(self, vector: Vector) -> bool:
+        """Return whether values, one for each slot, have all the relations."""
+        return _fits(self.relations, vector)
+
+
 def find_relations(
     study: Study, slots: Sequence[Slot], runs: int, bases: list[Steps]
-) -> list[RelationFact]:
+) -> tuple[list[RelationFact], Rule | None]:
     """Learn which relations between the values of these slots the fault needs.
 
     A third of the runs is spent on the fresh walk that judges the rule. Variants that show the
-    fault are appended to `bases`.
+    fault are appended to `bases`. Return the facts, and the rule that they are about.
     """
     chosen = list(slots)[:_MOST_SLOTS]
     if not chosen:
-        return []
+        return [], None
     names = [f"{short_name(study.features, slot.step)}.{slot.label}" for slot in chosen]
     start = tuple(study.editor.value(study.steps, slot) for slot in chosen)
     walk = dict(_walk(study, chosen, study.rng("walk"), runs * 2 // 3))
@@ -69,7 +81,7 @@ def find_relations(
             bases.append(steps)
     rule = learn_rule(start, [v for v, f in walk.items() if f], _passing(walk), names, chosen)
     if not rule:
-        return []
+        return [], None
     fresh = dict(_walk(study, chosen, study.rng("fresh walk"), runs - runs * 2 // 3))
     unseen = {vector: failed for vector, failed in fresh.items() if vector not in walk}
     # If there are few values, the first walk has seen nearly all of them.
@@ -77,15 +89,16 @@ def find_relations(
     fitting = [failed for vector, failed in judged.items() if _fits(rule, vector)]
     failing = [vector for vector, failed in judged.items() if failed]
     if not fitting or not failing:
-        return []
+        return [], None
     precision = sum(fitting) / len(fitting)
     recall = sum(_fits(rule, vector) for vector in failing) / len(failing)
     if min(precision, recall) < WORTH_SHOWING:
-        return []
-    return [
+        return [], None
+    facts = [
         RelationFact(relation.text, precision, recall, len(fitting), sum(fitting))
         for relation in rule
     ]
+    return facts, Rule(tuple(chosen), tuple(rule))
 
 
 def _passing(walk: dict[Vector, bool]) -> list[Vector]:

@@ -88,6 +88,8 @@ class _Seen:
     used: tuple[int, ...] = ()
     skipped: int = 0
     cpu_seconds: float = 0.0
+    missing: str = ""
+    """What the subject could not do or measure, such as a switch that could not be made."""
 
 
 class VariantRuns:
@@ -217,6 +219,10 @@ class VariantRuns:
         faults = [run.fault for run in self._known[key_of_test(test)] if run.fault is not None]
         return any((fault.kind, _type_and_frames(fault)[0]) == (kind, name) for fault in faults)
 
+    def was_followed(self, test: Any) -> bool:
+        """Return whether a variant that was run could do all that the test says."""
+        return not any(run.missing for run in self._known[key_of_test(test)])
+
     def _run(self, test: Any) -> list[_Seen]:
         if self.runs >= self._most_runs or self.is_spent:
             raise BudgetSpent
@@ -273,7 +279,8 @@ class VariantRuns:
         result = self._subject.replay(test)
         spent = time.process_time() - begun + result.cpu_seconds
         fault = result.fault and Fault(result.fault.kind, result.fault.signature)
-        return _Seen(fault, result.verdict is Verdict.INVALID, result.used, result.skipped, spent)
+        invalid = result.verdict is Verdict.INVALID
+        return _Seen(fault, invalid, result.used, result.skipped, spent, result.missing)
 
     def _close_pool(self) -> None:
         if self._pool is not None:

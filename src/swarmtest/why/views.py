@@ -13,15 +13,25 @@ from swarmtest.why.explanation import (
     BLOCKS,
     IRRELEVANT,
     SUPPRESSOR,
+    TRIGGER,
     Explanation,
     InsertionFact,
 )
+from swarmtest.why.paragraph import step_name
+from swarmtest.why.wording import listed
 
 _WIDTH = 96
 _ROLE_WORDS = {
     SUPPRESSOR: "makes it disappear",
     IRRELEVANT: "does not matter",
     BLOCKS: "keeps a needed step from running",
+}
+
+
+_FRESH_WORDS = {
+    SUPPRESSOR: "shows it less often",
+    TRIGGER: "hardly shows it",
+    IRRELEVANT: "no difference seen",
 }
 
 
@@ -73,20 +83,35 @@ def test_lines(explanation: Explanation) -> list[str]:
 
 def experiment_lines(explanation: Explanation) -> list[str]:
     """Return all facts, each with its runs."""
+    if explanation.is_schedule:
+        return [*_switch_lines(explanation), *_insertion_lines(explanation)]
     return [
         *_order_lines(explanation),
         *_value_lines(explanation),
         *_relation_lines(explanation),
         *_alternative_lines(explanation),
         *_insertion_lines(explanation),
+        *_fresh_lines(explanation),
     ]
+
+
+def _switch_lines(explanation: Explanation) -> list[str]:
+    """Say for each switch of a schedule where it may come, and which threads may go on."""
+    places = {fact.step: fact for fact in explanation.values}
+    lines = []
+    for at, step in enumerate(explanation.steps):
+        place = places.get(at)
+        moved = f"{place.text} ({plural(place.runs, 'run')})" if place else "comes by itself"
+        others = ", ".join(step.alternatives) or "no other thread"
+        lines.append(f"  switch {at + 1}: gone without it; {moved}; {others} instead of the next")
+    return ["switches:", *lines] if lines else []
 
 
 def _order_lines(explanation: Explanation) -> list[str]:
     if not explanation.order:
         return []
     lines = [
-        f"  {explanation.name(fact.before)} before {explanation.name(fact.after)}: "
+        f"  {step_name(explanation, fact.before)} before {step_name(explanation, fact.after)}: "
         + (f"lost the other way round ({plural(fact.runs, 'run')})" if fact.runs else "uses it")
         for fact in explanation.order
     ]
@@ -121,7 +146,7 @@ def _relation_lines(explanation: Explanation) -> list[str]:
 def _alternative_lines(explanation: Explanation) -> list[str]:
     lines = [
         f"  step {number}, {step.feature}: {', '.join(step.alternatives) or 'nothing'} instead"
-        + (f"; {', '.join(step.alike)} fails too, elsewhere" if step.alike else "")
+        + (f"; {listed(step.alike)} too, but elsewhere" if step.alike else "")
         + f" ({plural(step.tried, 'run')})"
         for number, step in enumerate(explanation.steps, 1)
         if step.tried
@@ -133,7 +158,22 @@ def _insertion_lines(explanation: Explanation) -> list[str]:
     if not explanation.insertions:
         return []
     lines = [f"  {fact.feature}: {_insertion_text(fact)}" for fact in explanation.insertions]
+    if explanation.is_schedule:
+        return ["one switch more, at any place:", *lines]
     return ["a step more, anywhere before the last one:", *lines]
+
+
+def _fresh_lines(explanation: Explanation) -> list[str]:
+    if not explanation.fresh:
+        return []
+    lines = [
+        f"  {'with' if fact.is_added else 'without'} {fact.feature}: "
+        f"{_FRESH_WORDS.get(fact.role, 'unclear')}; {fact.hits} of "
+        f"{plural(fact.tests, 'generated test')} "
+        f"({percent_interval(fact.low, fact.high, 0)})"
+        for fact in explanation.fresh
+    ]
+    return ["generated tests with a feature more or less:", *lines]
 
 
 def _insertion_text(fact: InsertionFact) -> str:

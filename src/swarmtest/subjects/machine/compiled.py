@@ -236,9 +236,13 @@ class CompiledMachine:
     possible: tuple[Callable[[Machine], Any] | None, ...]
 
 
-def compile_machine(cls: type[Machine]) -> CompiledMachine:
-    """Generate and compile the loops of a machine class."""
+def compile_machine(
+    cls: type[Machine], changed: Callable[[Action], Action] | None = None
+) -> CompiledMachine:
+    """Generate and compile the loops of a machine class; `changed` may change its actions."""
     actions = tuple(actions_of(cls))
+    if changed is not None:
+        actions = tuple(map(changed, actions))
     names: dict[str, Any] = {
         "bisect": bisect.bisect_right,
         "Ref": Ref,

@@ -19,6 +19,7 @@ from swarmtest.core.result import Fault, Result, Verdict
 from swarmtest.subjects.machine.compiled import compile_machine, invariants_of, space_of
 from swarmtest.subjects.machine.machine import Machine
 from swarmtest.subjects.machine.redraw import origin_of, saved_argument
+from swarmtest.subjects.machine.repeats import UsedValues
 from swarmtest.subjects.machine.replay import (
     Journal,
     MachineReplay,
@@ -67,13 +68,16 @@ class MachineSubject(Subject):
         name: str = "",
         steps: int | tuple[int, int] | None = None,
         harness: bool = True,
+        repeats: float = 0.0,
     ) -> None:
+        """Create the subject; `repeats` is the share of values that repeat earlier ones."""
         self.machine = machine
         self.harness = _file_of(machine) if harness else ""
         """The file that only drives the program; empty if the machine is derived from a class."""
         self.name = name or f"{machine.__module__}:{machine.__qualname__}"
         self.space = space_of(machine)
-        self.compiled = compile_machine(machine)
+        self._used = UsedValues(repeats) if repeats else None
+        self.compiled = compile_machine(machine, self._used.action if self._used else None)
         self.actions = {action.name: action for action in self.compiled.actions}
         self._length = _length(machine, steps)
         self._check = self.compiled.check
@@ -90,6 +94,8 @@ class MachineSubject(Subject):
         rng = self._rng
         self._reseed(seed)
         rng.gauss_next = None  # type: ignore[attr-defined]  # Random.seed() resets this too
+        if self._used is not None:
+            self._used.forget()
         count = self._length if type(self._length) is int else self._draw_length(rng)
         run, picks, weights, bounds = self._loop(configuration)
         record = StepRecord() if self.journal is None else self._journal(configuration, seed)
@@ -192,6 +198,11 @@ class MachineSubject(Subject):
     def with_parts(self, test: Any, parts: Sequence[Any]) -> Any:
         """Return a saved test with its steps replaced."""
         return replace(MachineTest.from_json(test), steps=tuple(parts)).to_json()
+
+    def repeating(self, share: float) -> MachineSubject:
+        """Return the same subject, with tests in which this share of the values repeat."""
+        steps = None if callable(self._length) else self._length
+        return MachineSubject(self.machine, self.name, steps, bool(self.harness), share)
 
     def told_again(self, test: Any) -> Result:
         """Run a saved test; in the result's test each step has the expected exception it raised."""
