@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -27,9 +28,11 @@ from swarmtest.core.result import Verdict
 from swarmtest.core.space import Space
 from swarmtest.core.targets import Target
 from swarmtest.store.copies import IdTranslation
+from swarmtest.store.fault_lives import EVENTS
 from swarmtest.store.interface import Store
 from swarmtest.store.records import (
     CampaignRecord,
+    FaultEvent,
     FaultRecord,
     ReductionRecord,
     TestRecord,
@@ -52,6 +55,7 @@ _HINTS = {
     for each in (
         CampaignRecord,
         TrialRecord,
+        FaultEvent,
         FaultRecord,
         TestRecord,
         ReductionRecord,
@@ -101,6 +105,30 @@ def find_damage(store: Store) -> Iterator[Damage]:
         yield Damage(f"target {id}", "it is not what it should be")
     for number in numbers:
         yield from _campaign_damage(store, number, targets)
+    yield from _history_damage(store, {0, *numbers})
+
+
+def _history_damage(store: Store, numbers: set[int]) -> Iterator[Damage]:
+    try:
+        events = store.fault_events()
+    except Exception as error:
+        yield Damage("the history of faults", _cannot("read", error))
+        return
+    for at, event in enumerate(events, start=1):
+        problem = _event_problem(event, numbers)
+        if problem:
+            yield Damage(f"the history of faults, event {at}", problem)
+
+
+def _event_problem(event: FaultEvent, numbers: set[int]) -> str:
+    """Return what is wrong with an event; empty if nothing is."""
+    for name in _wrong_types(event, event._fields):
+        return f"its {name} is not what it should be"
+    if event.event not in EVENTS:
+        return f"nothing is called {event.event!r}"
+    if not math.isfinite(event.time):
+        return f"its time is {event.time}"
+    return "" if event.campaign in numbers else f"there is no campaign {event.campaign}"
 
 
 def _sound_targets(store: Store) -> BitMap:
@@ -415,7 +443,7 @@ _OPTIONS: dict[str, Any] = {
     "killed": [int],
     "seconds": _NUMBER,
     "memory": (str, *_NUMBER),
-    **dict.fromkeys(("machine", "part", "python"), str),
+    **dict.fromkeys(("machine", "part", "python", "version"), str),
 }
 """The forms of options: a type or types, a list of what is in it, or a mapping with known keys."""
 
@@ -490,6 +518,7 @@ def save_readable(source: Store, destination: Store) -> Iterator[SavedCampaign]:
     SavedCampaign(campaign=1, number=1, trials=1, lost=1, why='')
     """
     targets = _sound_targets(source)
+    new_numbers = {0: 0}
     for number in source.campaign_numbers():
         reader = _CampaignReader(source, number, targets)
         try:
@@ -497,7 +526,22 @@ def save_readable(source: Store, destination: Store) -> Iterator[SavedCampaign]:
         except _CampaignLostError as lost:
             yield SavedCampaign(number, 0, 0, 0, str(lost))
             continue
-        yield _save_campaign(source, destination, reader, record, space)
+        saved = _save_campaign(source, destination, reader, record, space)
+        new_numbers[number] = saved.number
+        yield saved
+    _save_history(source, destination, new_numbers)
+
+
+def _save_history(source: Store, destination: Store, new_numbers: dict[int, int]) -> None:
+    """Save the sound events of faults; `new_numbers` has the campaigns that were saved."""
+    with suppress(Exception):  # nothing of it can be read; `find_damage` says so
+        destination.add_fault_events(
+            [
+                event._replace(campaign=new_numbers[event.campaign])
+                for event in source.fault_events()
+                if not _event_problem(event, {*new_numbers})
+            ]
+        )
 
 
 def _save_campaign(

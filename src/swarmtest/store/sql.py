@@ -19,6 +19,7 @@ from swarmtest.core.targets import Source, Target
 from swarmtest.store.interface import Store, damaged, no_campaign
 from swarmtest.store.records import (
     CampaignRecord,
+    FaultEvent,
     FaultRecord,
     ReductionRecord,
     TestRecord,
@@ -30,6 +31,7 @@ CAMPAIGN = ", ".join(field.name for field in fields(CampaignRecord))
 
 REDUCTION = ", ".join(ReductionRecord._fields)
 WORKER = ", ".join(WorkerRecord._fields)
+FAULT_EVENT = ", ".join(FaultEvent._fields)
 TARGET = ", ".join(Target._fields)
 """The columns of the other records. In SQL, each value is a ``?``."""
 
@@ -52,6 +54,26 @@ ADD_CAMPAIGN_SOURCE = """
 INSERT INTO campaign_sources (campaign, source, place) VALUES (?, ?, ?)
 ON CONFLICT (campaign, source) DO UPDATE SET place = excluded.place WHERE excluded.place <> ''
 """
+
+# In PostgreSQL, a value without a table needs a type.
+ADD_FAULT_EVENT = f"""
+INSERT INTO fault_events ({FAULT_EVENT})
+SELECT subject, fault, event, time, version, campaign, note
+FROM (SELECT CAST(? AS TEXT) AS subject, CAST(? AS TEXT) AS fault, CAST(? AS TEXT) AS event,
+             CAST(? AS DOUBLE PRECISION) AS time, CAST(? AS TEXT) AS version,
+             CAST(? AS BIGINT) AS campaign, CAST(? AS TEXT) AS note) AS new
+WHERE NOT EXISTS (
+    SELECT 1 FROM fault_events AS old
+    WHERE old.subject = new.subject AND old.fault = new.fault AND old.event = new.event
+      AND old.time = new.time AND old.version = new.version AND old.campaign = new.campaign
+      AND old.note = new.note
+)
+"""
+FORGET_FAULT_EVENTS = (
+    "UPDATE fault_events SET campaign = 0 WHERE campaign = ?",
+    "DELETE FROM fault_events WHERE subject NOT IN (SELECT subject FROM campaigns)",
+)
+"""After a campaign was deleted: its number, and the histories of subjects without a campaign."""
 
 OF_A_CAMPAIGN = (
     *("blocks", "block_faults", "block_targets", "block_hits"),
@@ -228,6 +250,22 @@ class SqlStore(Store):
         self._must_have(campaign)
         records = [FaultRecord._make(self._decoded(row)) for row in self._rows(_FAULTS, campaign)]
         return [record._replace(count=int(record.count or 0)) for record in records]
+
+    def fault_ids(self, campaign: int) -> list[str]:
+        """Return the ids of a campaign's faults, in the order of their first trials."""
+        query = "SELECT id FROM faults WHERE campaign = ? ORDER BY first_trial, id"
+        return [self._decoded(row)[0] for row in self._rows(query, campaign)]
+
+    def fault_events(self, subject: str | None = None) -> list[FaultEvent]:
+        """Return what happened to the faults of a subject, or of all, in the order of time."""
+        query = f"SELECT {FAULT_EVENT} FROM fault_events"
+        if subject is None:
+            rows = self._rows(f"{query} ORDER BY time, id")
+        else:
+            rows = self._rows(
+                f"{query} WHERE subject = ? ORDER BY time, id", self._encoded(subject)
+            )
+        return [FaultEvent._make(self._decoded(row)) for row in rows]
 
     def reductions(self, campaign: int) -> list[ReductionRecord]:
         """Return the campaign's reductions, in the order of their faults' ids."""

@@ -34,6 +34,7 @@ from swarmtest.store.postgres.batch import (
 from swarmtest.store.postgres.connection import Connection, PostgresServer
 from swarmtest.store.records import (
     CampaignRecord,
+    FaultEvent,
     FaultRecord,
     ReductionRecord,
     TestRecord,
@@ -42,9 +43,11 @@ from swarmtest.store.records import (
 )
 from swarmtest.store.schema import BLOCKS, POSTGRES, VERSION, statements
 from swarmtest.store.sql import (
+    ADD_FAULT_EVENT,
     ADD_WORKER,
     CAMPAIGN,
     FAR,
+    FORGET_FAULT_EVENTS,
     OF_A_CAMPAIGN,
     TARGET,
     Row,
@@ -192,6 +195,9 @@ class PostgresStore(BlockStore):
                 connection.execute(f"DELETE FROM {table} WHERE campaign = %s", [campaign])
             connection.execute("DELETE FROM campaigns WHERE id = %s", [campaign])
             forget_sources(connection)
+            forget_number, forget_subjects = FORGET_FAULT_EVENTS
+            connection.execute(with_marks(forget_number), [campaign])
+            connection.execute(forget_subjects)
 
         self._server.write(delete)
 
@@ -271,6 +277,16 @@ class PostgresStore(BlockStore):
         def add(connection: Connection) -> None:
             self._hold(connection, campaign)
             insert_reduction(connection, campaign, reduction)
+
+        self._server.write(add)
+
+    def add_fault_events(self, events: Sequence[FaultEvent]) -> None:
+        """Store what happened to faults; an event that is stored already is not stored again."""
+        rows = [encode_row(event) for event in events]
+
+        def add(connection: Connection) -> None:
+            for row in rows:
+                connection.execute(with_marks(ADD_FAULT_EVENT), row)
 
         self._server.write(add)
 

@@ -20,6 +20,7 @@ from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Source, Target
 from swarmtest.store.records import (
     CampaignRecord,
+    FaultEvent,
     FaultRecord,
     ReductionRecord,
     TestRecord,
@@ -28,9 +29,11 @@ from swarmtest.store.records import (
 )
 from swarmtest.store.sql import (
     ADD_CAMPAIGN_SOURCE,
+    ADD_FAULT_EVENT,
     ADD_WORKER,
     CAMPAIGN,
     FAR,
+    FORGET_FAULT_EVENTS,
     OF_A_CAMPAIGN,
     TARGET,
     Row,
@@ -137,6 +140,9 @@ class SqliteStore(BlockStore):
             connection.execute("DELETE FROM campaigns WHERE id = ?", (campaign,))
             for statement in _FORGET_SOURCES:
                 connection.execute(statement)
+            forget_number, forget_subjects = FORGET_FAULT_EVENTS
+            connection.execute(forget_number, (campaign,))
+            connection.execute(forget_subjects)
         self._file.shrink()
 
     def record(
@@ -202,6 +208,12 @@ class SqliteStore(BlockStore):
         with self._file.transaction() as connection:
             self._must_have(campaign)
             insert_reduction(connection, campaign, reduction)
+
+    def add_fault_events(self, events: Sequence[FaultEvent]) -> None:
+        """Store what happened to faults; an event that is stored already is not stored again."""
+        rows = [[storable(v) if isinstance(v, str) else v for v in event] for event in events]
+        with self._file.transaction() as connection:
+            connection.executemany(ADD_FAULT_EVENT, rows)
 
     def target_ids(self, targets: Sequence[Target]) -> list[int]:
         """Return the ids of targets, in the same order; new targets get new ids."""
