@@ -19,6 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from swarmtest.campaign.budget import Progress
+from swarmtest.campaign.fault_sightings import FaultSightings
 from swarmtest.campaign.hits import HitReceiver
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.result import Fault, Result, Verdict
@@ -79,6 +80,7 @@ class Recorder:
         self._changed: set[str] = set()
         self._receiver = HitReceiver(store, campaign, wanted)
         self._latest: list[TrialRecord] = []
+        self._sightings = FaultSightings(store, campaign)
         self.faults: dict[str, FaultRecord] = {}
         self.progress = Progress()
         self.open = True
@@ -166,6 +168,7 @@ class Recorder:
                 self._store.record(self._campaign, *batch)
             self._small_blocks += bool(self._rows)
             self._small_blocks += sum(each.totals.trials < _SMALL_BLOCK for each in self._blocks)
+            self._sightings.flush()
             self._rows, self._blocks, self._tests, self._changed = [], [], [], set()
             self._waiting = 0
             if self._small_blocks >= _SMALL_BLOCKS + _FEW_BLOCKS:
@@ -241,6 +244,7 @@ class Recorder:
             self._note_first_trial(fault, trial)
 
     def _note_first_trial(self, fault: str, trial: int) -> None:
+        self._sightings.note(fault)
         if trial < self.faults[fault].first_trial:
             self.faults[fault] = self.faults[fault]._replace(first_trial=trial)
             self._changed.add(fault)

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from swarmtest.store.interface import Store
-from swarmtest.store.records import FaultEvent
+from swarmtest.store.records import CampaignRecord, FaultEvent
 
 SEEN, OLDER, PASSED = "seen", "older", "passed"
 OPEN, FIXED, BACK, KNOWN = "open", "fixed", "back again", "known"
@@ -160,20 +160,21 @@ def unrecorded_events(
 ) -> list[FaultEvent]:
     """Return an event for each fault of a campaign that has none of that campaign."""
     recorded = {(event.campaign, event.fault) for event in events}
+    unrecorded = [pair for pair in store.fault_ids() if pair not in recorded]
+    if not unrecorded:
+        return []
+    campaigns = {record.id: record for record in store.campaigns()}
     return [
-        FaultEvent(
-            record.subject,
-            fault,
-            SEEN,
-            record.created,
-            str(record.options.get("version") or ""),
-            record.id,
-        )
-        for record in store.campaigns()
-        if subject is None or record.subject == subject
-        for fault in store.fault_ids(record.id)
-        if (record.id, fault) not in recorded
+        FaultEvent(record.subject, fault, SEEN, record.created, version_in(record), number)
+        for number, fault in unrecorded
+        if (record := campaigns.get(number)) is not None
+        and (subject is None or record.subject == subject)
     ]
+
+
+def version_in(record: CampaignRecord) -> str:
+    """Return the version that a campaign tested; empty if that is not known."""
+    return str(record.options.get("version") or "")
 
 
 def keep_history(store: Store, campaign: int) -> None:

@@ -365,9 +365,10 @@ def update_campaign(self, campaign, **changes)
         """Return what the database itself finds wrong with its files, a line for each."""
         return []
 
-    def fault_ids(self, campaign: int) -> list[str]:
-        """Return the ids of a campaign's faults, in the order of their first trials."""
-        return [fault.id for fault in self.faults(campaign)]
+    def fault_ids(self) -> list[tuple[int, str]]:
+        """Return the number of each campaign with the ids of its faults, in order."""
+        numbers = self.campaign_numbers()
+        return [(number, fault.id) for number in numbers for fault in self.faults(number)]
 
     def campaign_numbers(self) -> list[int]:
         """Return the numbers of all campaigns, oldest first, also of damaged ones."""

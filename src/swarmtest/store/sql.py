@@ -251,10 +251,10 @@ class SqlStore(Store):
         records = [FaultRecord._make(self._decoded(row)) for row in self._rows(_FAULTS, campaign)]
         return [record._replace(count=int(record.count or 0)) for record in records]
 
-    def fault_ids(self, campaign: int) -> list[str]:
-        """Return the ids of a campaign's faults, in the order of their first trials."""
-        query = "SELECT id FROM faults WHERE campaign = ? ORDER BY first_trial, id"
-        return [self._decoded(row)[0] for row in self._rows(query, campaign)]
+    def fault_ids(self) -> list[tuple[int, str]]:
+        """Return the number of each campaign with the ids of its faults, in order."""
+        query = "SELECT campaign, id FROM faults ORDER BY campaign, first_trial, id"
+        return [(number, self._decoded((id,))[0]) for number, id in self._rows(query)]
 
     def fault_events(self, subject: str | None = None) -> list[FaultEvent]:
         """Return what happened to the faults of a subject, or of all, in the order of time."""
