@@ -132,7 +132,7 @@ def test_a_writer_can_do_everything_but_change_the_schema(team: Server) -> None:
         store.delete_campaign(number)
     team.execute("UPDATE swarmtest.swarmtest_version SET version = 3")
     said = refusal(url)
-    assert "its schema is 3, this swarmtest needs 6, and you may not change it" in said
+    assert "its schema is 3, this swarmtest needs 7, and you may not change it" in said
     assert "let the owner of the database open it once" in said
 
 

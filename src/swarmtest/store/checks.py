@@ -138,7 +138,7 @@ class _CampaignReader:
     """Reads a campaign, and notes what is damaged."""
 
     def __init__(self, store: Store, number: int, targets: BitMap) -> None:
-        self._store = store
+        self._store = store.recorded
         self._number = number
         self._targets = targets
         self._decoded_hits: dict[bytes, str] = {}
@@ -398,7 +398,8 @@ def _wrong_types(record: Any, names: Iterable[str]) -> list[str]:
 def _has_type(value: object, hint: Any) -> bool:
     if hint is float:
         return isinstance(value, int | float)
-    return isinstance(value, get_origin(hint) if get_origin(hint) is dict else hint)
+    origin = get_origin(hint)
+    return isinstance(value, origin if origin in (dict, tuple) else hint)
 
 
 _NUMBER = (int, float, type(None))
@@ -498,6 +499,8 @@ def save_readable(source: Store, destination: Store) -> Iterator[SavedCampaign]:
             yield SavedCampaign(number, 0, 0, 0, str(lost))
             continue
         yield _save_campaign(source, destination, reader, record, space)
+    with suppress(Exception):  # they are only about how faults are shown
+        destination.decide_faults(source.fault_decisions())
 
 
 def _save_campaign(

@@ -14,6 +14,7 @@ Version history:
 5. Tests of faults as code, so that showing them loads no subject.
 6. Trials in blocks of some thousand, by column, instead of a row each. The rows of older stores are
    converted by `conversion`, which is not SQL.
+7. Decisions which recorded faults are one.
 
 When the schema changes: add a line here, raise `VERSION`, change the tables, and add the step from
 the previous version to `_MIGRATIONS`. An older step that uses a table that you change needs a copy
@@ -27,7 +28,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-VERSION = 6
+VERSION = 7
 """The version of the tables below."""
 
 BLOCKS = 6
@@ -277,8 +278,21 @@ CREATE TABLE blocks (
 ){clustered};
 """
 
+_FAULT_DECISIONS = """
+-- Which faults are shown as one, in all campaigns of the store. The tables of campaigns stay as
+-- they were recorded. The decision of a person wins over that of a rule.
+CREATE TABLE fault_decisions (
+    fault      {sortable} NOT NULL, -- faults.id
+    same_as    {sortable} NOT NULL, -- the fault as which it is shown; the same: on its own
+    decided_by {sortable} NOT NULL, -- rule, person
+    reason     TEXT NOT NULL,
+    decided    {real} NOT NULL,     -- seconds since 1970
+    PRIMARY KEY (fault, decided_by)
+){clustered};
+"""
+
 _TABLES = [
-    *(_CAMPAIGNS, _BLOCKS, _FAULTS, _TARGETS, _REDUCTIONS, _WORKERS),
+    *(_CAMPAIGNS, _BLOCKS, _FAULTS, _TARGETS, _REDUCTIONS, _WORKERS, _FAULT_DECISIONS),
     *("{large}", "{extra}"),
 ]
 """What creates a store."""
@@ -315,6 +329,7 @@ DROP TABLE targets_1;
         _BLOCKS,
         "{large}",
     ],
+    7: [_FAULT_DECISIONS],
 }
 """What leads to each version from the one before it."""
 
@@ -333,7 +348,7 @@ def statements(dialect: Dialect, version: int, to: int = VERSION) -> list[str]:
     They have to run in one transaction, in which nobody else changes the tables.
 
     >>> len(statements(SQLITE, 3)), statements(POSTGRES, VERSION)
-    (10, [])
+    (11, [])
     """
     if version == 0:
         parts = _TABLES

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Source, Target
+from swarmtest.store.fault_groups import FaultDecision
 from swarmtest.store.records import (
     CampaignRecord,
     FaultRecord,
@@ -28,9 +29,11 @@ from swarmtest.store.records import (
 )
 from swarmtest.store.sql import (
     ADD_CAMPAIGN_SOURCE,
+    ADD_DECISION,
     ADD_WORKER,
     CAMPAIGN,
     FAR,
+    FORGET_DECISION,
     OF_A_CAMPAIGN,
     TARGET,
     Row,
@@ -202,6 +205,16 @@ class SqliteStore(BlockStore):
         with self._file.transaction() as connection:
             self._must_have(campaign)
             insert_reduction(connection, campaign, reduction)
+
+    def decide_faults(
+        self, decisions: Sequence[FaultDecision], forget: Sequence[FaultDecision] = ()
+    ) -> None:
+        """Store decisions in place of earlier ones of the same faults, and take others back."""
+        with self._file.transaction() as connection:
+            for old in forget:
+                connection.execute(FORGET_DECISION, (old.fault, old.decided_by))
+            for new in decisions:
+                connection.execute(ADD_DECISION, new._replace(reason=storable(new.reason)))
 
     def target_ids(self, targets: Sequence[Target]) -> list[int]:
         """Return the ids of targets, in the same order; new targets get new ids."""
