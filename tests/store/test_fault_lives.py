@@ -11,7 +11,14 @@ from store_examples import CAMPAIGN, fault, trials
 
 from swarmtest.store.checks import find_damage, save_readable
 from swarmtest.store.copies import copy_campaign
-from swarmtest.store.fault_lives import FaultLife, fault_lives, keep_history, lives_of
+from swarmtest.store.fault_groups import RULE, FaultDecision
+from swarmtest.store.fault_lives import (
+    FaultLife,
+    fault_lives,
+    keep_history,
+    lives_by_recorded_fault,
+    lives_of,
+)
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord, FaultEvent
 
@@ -152,3 +159,16 @@ def test_the_doctor_finds_events_that_cannot_be_and_saves_the_others(
     saved = open_url(":memory:")
     list(save_readable(store, saved))
     assert saved.fault_events() == [sound[0]._replace(campaign=1), sound[1]]
+
+
+def test_faults_that_are_shown_as_one_have_one_life(store: Store) -> None:
+    number = store.add_campaign(CAMPAIGN)
+    store.record(number, trials(0, 5), [fault("f", 1), fault("g", 2)])
+    store.add_fault_events([event("seen", 1.0, FIRST, campaign=number)])
+    store.add_fault_events([event("seen", 2.0, SECOND, campaign=number, fault="g")])
+    store.decide_faults([FaultDecision("g", "f", RULE)])
+    assert list(fault_lives(store, SUBJECT)) == ["f"]
+    lives = lives_by_recorded_fault(store, SUBJECT)
+    assert lives["g"] == lives["f"]
+    assert lives["f"].versions == [FIRST, SECOND]
+    assert {each.fault for each in store.fault_events()} == {"f", "g"}

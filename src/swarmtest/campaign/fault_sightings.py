@@ -5,7 +5,16 @@ from __future__ import annotations
 import time
 
 from swarmtest.campaign.subject_version import directory_of, is_older
-from swarmtest.store.fault_lives import FIXED, OLDER, SEEN, FaultLife, lives_of, version_in
+from swarmtest.store.fault_groups import groups_of
+from swarmtest.store.fault_lives import (
+    FIXED,
+    OLDER,
+    SEEN,
+    FaultLife,
+    in_groups,
+    lives_of,
+    version_in,
+)
 from swarmtest.store.interface import Store
 from swarmtest.store.records import FaultEvent
 
@@ -32,15 +41,14 @@ class FaultSightings:
         record = self._store.campaign(self._campaign)
         version = version_in(record)
         # What is fixed has events, so campaigns without events need not be read.
-        lives = lives_of(self._store.fault_events(record.subject))
-        self._store.add_fault_events(
-            [
-                sighting(
-                    lives.get((record.subject, fault)), record.subject, fault, version, when
-                )._replace(campaign=self._campaign)
-                for fault, when in self._waiting.items()
-            ]
-        )
+        groups = groups_of(self._store.fault_decisions())
+        lives = lives_of(in_groups(self._store.fault_events(record.subject), groups))
+        events = []
+        for fault, when in self._waiting.items():
+            life = lives.get((record.subject, groups.get(fault, fault)))
+            event = sighting(life, record.subject, fault, version, when)
+            events.append(event._replace(campaign=self._campaign))
+        self._store.add_fault_events(events)
         self._waiting = {}
 
 

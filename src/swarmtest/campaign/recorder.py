@@ -99,7 +99,8 @@ class Recorder:
         self.progress.invalid = summary["invalid"]
         self.progress.steps = summary["steps"]
         self.progress.cpu_seconds = summary["cpu_ns"] / 1e9
-        self.faults = {fault.id: fault for fault in self._store.faults(self._campaign)}
+        recorded = self._store.recorded.faults(self._campaign)
+        self.faults = {fault.id: fault for fault in recorded}
         self.progress.faults = len(self.faults)
         self.retirement.load(self._store, self._campaign, summary)
         self._watch_features(self._store.feature_summary(self._campaign))
@@ -232,7 +233,7 @@ class Recorder:
     def _add_faults(self, rows: Sequence[TrialRecord], faults: Sequence[Any]) -> None:
         for fault in faults:
             *fields, test, code = fault
-            new = FaultRecord._make((*fields, test and json.dumps(test), 0, code))
+            new = FaultRecord._make((*fields, test and json.dumps(test), 0, code, ()))
             old = self.faults.get(new.id)
             if old is not None:
                 first = min(old.first_trial, new.first_trial)

@@ -24,7 +24,7 @@ from swarmtest.race.views import after_data, after_text
 from swarmtest.reduce.fault_reductions import reduce_and_show
 from swarmtest.reduce.named_tests import named_test
 from swarmtest.store import open_store
-from swarmtest.store.fault_lives import fault_lives
+from swarmtest.store.fault_lives import fault_lives, lives_by_recorded_fault
 from swarmtest.store.interface import Store
 from swarmtest.subjects.loading import SubjectReference
 from swarmtest.ui.options import store_option
@@ -204,7 +204,8 @@ def _race(
             f"{campaign.subject.name}: seed {campaign.seed}, "
             f"{plural(campaign.workers, 'worker')}, until {campaign.budget.describe()}"
         )
-    before = view.before = fault_lives(store, campaign.subject.name)
+    before = fault_lives(store, campaign.subject.name)
+    view.before = lives_by_recorded_fault(store, campaign.subject.name)
     outcome = campaign.run()
     view.end()
     allowed = parse_reduction_time(options)

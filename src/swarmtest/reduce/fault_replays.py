@@ -18,6 +18,7 @@ from swarmtest.core.formatting import plural
 from swarmtest.core.result import Result, Verdict
 from swarmtest.processes.fork_pool import run_isolated
 from swarmtest.reduce.named_tests import NamedTest, fault_test, seconds_of
+from swarmtest.store.fault_groups import groups_of
 from swarmtest.store.fault_lives import FIXED, PASSED, FaultLife, fault_lives
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord, FaultEvent
@@ -111,7 +112,10 @@ def examine_fault(
 
 
 def _shows(store: Store, result: Result, fault: str) -> bool:
-    return result.fault is not None and result.fault.id == fault
+    if result.fault is None:
+        return False
+    groups = groups_of(store.fault_decisions())
+    return groups.get(result.fault.id, result.fault.id) == groups.get(fault, fault)
 
 
 def _why_unclear(store: Store, life: FaultLife, named: NamedTest, results: list[Result]) -> str:

@@ -166,7 +166,7 @@ class _CampaignReader:
     """Reads a campaign, and notes what is damaged."""
 
     def __init__(self, store: Store, number: int, targets: BitMap) -> None:
-        self._store = store
+        self._store = store.recorded
         self._number = number
         self._targets = targets
         self._decoded_hits: dict[bytes, str] = {}
@@ -426,7 +426,8 @@ def _wrong_types(record: Any, names: Iterable[str]) -> list[str]:
 def _has_type(value: object, hint: Any) -> bool:
     if hint is float:
         return isinstance(value, int | float)
-    return isinstance(value, get_origin(hint) if get_origin(hint) is dict else hint)
+    origin = get_origin(hint)
+    return isinstance(value, origin if origin in (dict, tuple) else hint)
 
 
 _NUMBER = (int, float, type(None))
@@ -530,6 +531,8 @@ def save_readable(source: Store, destination: Store) -> Iterator[SavedCampaign]:
         new_numbers[number] = saved.number
         yield saved
     _save_history(source, destination, new_numbers)
+    with suppress(Exception):  # they are only about how faults are shown
+        destination.decide_faults(source.fault_decisions())
 
 
 def _save_history(source: Store, destination: Store, new_numbers: dict[int, int]) -> None:

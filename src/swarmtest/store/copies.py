@@ -25,7 +25,7 @@ from pyroaring import BitMap
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Target, pack_hits
 from swarmtest.store.interface import Store
-from swarmtest.store.records import CampaignRecord, TrialRecord
+from swarmtest.store.records import CampaignRecord, FaultRecord, TrialRecord
 
 COPYING = "copying"
 """The status of a campaign whose copy is not complete."""
@@ -57,11 +57,16 @@ def campaign_hash(store: Store, campaign: int, record: CampaignRecord | None = N
     ...     campaign_hash(store, 1) == campaign_hash(store, 2)
     True
     """
+    store = store.recorded
     content = ContentHash(store)
     content.add_rest(campaign, record or store.campaign(campaign))
     for trial in store.trials(campaign):
         content.add_trial(trial)
     return content.hexdigest()
+
+
+_HASHED = FaultRecord._fields.index("code")
+"""How many fields of a fault are hashed: the code follows from the test, groups are no contents."""
 
 
 class ContentHash:
@@ -88,7 +93,7 @@ class ContentHash:
         for target in sorted(self._store.watched_targets(campaign).values()):
             self._add("watched", target)
         for fault in sorted(self._store.faults(campaign)):
-            self._add("faults", fault[:-1])  # without the count, which follows from the trials
+            self._add("faults", fault[:_HASHED])
         for test in self._store.tests(campaign):
             self._add("tests", test)
         for reduction in self._store.reductions(campaign):
@@ -196,6 +201,7 @@ def copy_campaign(
     ...     copied.trials, copy_campaign(old, new, number).was_there
     (2, True)
     """
+    source, destination = source.recorded, destination.recorded
     record = source.campaign(campaign)
     earlier = _complete_copy(source, destination, campaign, record)
     if earlier is not None:
@@ -221,6 +227,7 @@ def copy_campaign(
         )
     _copy_history(source, destination, record, number)
     destination.update_campaign(number, status=record.status, options=record.options)
+    _copy_decisions(source, destination, campaign)
     return CampaignCopy(number, trials, wanted, unknown_targets=content.unknown_targets)
 
 
@@ -288,6 +295,19 @@ def _copy_rest(source: Store, destination: Store, campaign: int, number: int) ->
         destination.add_reduction(number, reduction)
     for worker in source.workers(campaign):
         destination.note_worker(number, worker)
+
+
+def _copy_decisions(source: Store, destination: Store, campaign: int) -> None:
+    """Copy what was decided about the campaign's faults, unless the destination decided itself."""
+    faults = {fault.id for fault in source.faults(campaign)}
+    decided = {(each.fault, each.decided_by) for each in destination.fault_decisions()}
+    new = [
+        each
+        for each in source.fault_decisions()
+        if each.fault in faults and (each.fault, each.decided_by) not in decided
+    ]
+    if new:
+        destination.decide_faults(new)
 
 
 def _copy_history(source: Store, destination: Store, record: CampaignRecord, number: int) -> None:

@@ -11,15 +11,19 @@ A fault is *flaky* if its test passed in a version that also showed the fault: n
 so that is no fix. Only a person can call it fixed. Two versions are the same if they have the same
 commit and packages, and nothing in the repository was changed since the commit.
 
+Recorded faults that are shown as one (`swarmtest.store.fault_groups`) have one life, with the
+events of all of them.
+
 A campaign that has a fault for which there is no event of that campaign counts as an event: it is
 of an older swarmtest, or was killed between two writes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from swarmtest.store.fault_groups import groups_of
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord, FaultEvent
 
@@ -152,7 +156,24 @@ def events_of(store: Store, subject: str | None = None) -> list[FaultEvent]:
     The events are in the order of time.
     """
     events = store.fault_events(subject)
-    return sorted([*events, *unrecorded_events(store, subject, events)], key=lambda e: e.time)
+    recorded = [*events, *unrecorded_events(store, subject, events)]
+    groups = groups_of(store.fault_decisions())
+    return sorted(in_groups(recorded, groups), key=lambda event: event.time)
+
+
+def in_groups(events: Iterable[FaultEvent], groups: Mapping[str, str]) -> list[FaultEvent]:
+    """Return events with the faults as which those of the events are shown."""
+    return [event._replace(fault=groups.get(event.fault, event.fault)) for event in events]
+
+
+def lives_by_recorded_fault(store: Store, subject: str) -> dict[str, FaultLife]:
+    """Return the lives of a subject's faults, also by the ids of faults that are shown as others.
+
+    A running campaign knows faults only as they are recorded.
+    """
+    lives = fault_lives(store, subject)
+    groups = groups_of(store.fault_decisions())
+    return lives | {old: lives[shown] for old, shown in groups.items() if shown in lives}
 
 
 def unrecorded_events(

@@ -28,6 +28,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Verdict
 from swarmtest.core.targets import Source, Target
+from swarmtest.store.fault_groups import FaultDecision
 from swarmtest.store.records import (
     CampaignRecord,
     FaultEvent,
@@ -340,6 +341,21 @@ def update_campaign(self, campaign, **changes)
         raise NotImplementedError
 
     # With defaults.
+
+    @property
+    def recorded(self) -> Store:
+        """The same store, with faults as they were recorded, whatever was decided about them."""
+        return self
+
+    def fault_decisions(self) -> list[FaultDecision]:
+        """Return the decisions which recorded faults are one, in the order of the faults' ids."""
+        return []
+
+    def decide_faults(
+        self, decisions: Sequence[FaultDecision], forget: Sequence[FaultDecision] = ()
+    ) -> None:
+        """Store decisions in place of earlier ones of the same faults, and take others back."""
+        raise UserError(f"{self.url}: this kind of store keeps no decisions about faults")
 
     @property
     def keeps_fault_events(self) -> bool:

@@ -146,6 +146,8 @@ class FaultRecord(NamedTuple):
     """How many trials showed it; computed when it is read."""
     code: str = ""
     """The shortest test as its subject printed it, so that it can be shown without the subject."""
+    also: tuple[str, ...] = ()
+    """The recorded faults that are shown as this one (`swarmtest.store.fault_groups`)."""
 
 
 class FaultEvent(NamedTuple):

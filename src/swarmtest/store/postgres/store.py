@@ -16,6 +16,7 @@ from psycopg import errors, sql
 from swarmtest.core.errors import UserError
 from swarmtest.core.errors import version as own_version
 from swarmtest.core.targets import Source, Target
+from swarmtest.store.fault_groups import FaultDecision
 from swarmtest.store.interface import PostgresAddress
 from swarmtest.store.postgres import connection as why
 from swarmtest.store.postgres.batch import (
@@ -43,10 +44,12 @@ from swarmtest.store.records import (
 )
 from swarmtest.store.schema import BLOCKS, POSTGRES, VERSION, statements
 from swarmtest.store.sql import (
+    ADD_DECISION,
     ADD_FAULT_EVENT,
     ADD_WORKER,
     CAMPAIGN,
     FAR,
+    FORGET_DECISION,
     FORGET_FAULT_EVENTS,
     OF_A_CAMPAIGN,
     TARGET,
@@ -279,6 +282,21 @@ class PostgresStore(BlockStore):
             insert_reduction(connection, campaign, reduction)
 
         self._server.write(add)
+
+    def decide_faults(
+        self, decisions: Sequence[FaultDecision], forget: Sequence[FaultDecision] = ()
+    ) -> None:
+        """Store decisions in place of earlier ones of the same faults, and take others back."""
+
+        def decide(connection: Connection) -> None:
+            for old in forget:
+                connection.execute(
+                    with_marks(FORGET_DECISION), encode_row((old.fault, old.decided_by))
+                )
+            for new in decisions:
+                connection.execute(with_marks(ADD_DECISION), encode_row(new))
+
+        self._server.write(decide)
 
     def add_fault_events(self, events: Sequence[FaultEvent]) -> None:
         """Store what happened to faults; an event that is stored already is not stored again."""

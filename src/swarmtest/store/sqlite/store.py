@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Source, Target
+from swarmtest.store.fault_groups import FaultDecision
 from swarmtest.store.records import (
     CampaignRecord,
     FaultEvent,
@@ -29,10 +30,12 @@ from swarmtest.store.records import (
 )
 from swarmtest.store.sql import (
     ADD_CAMPAIGN_SOURCE,
+    ADD_DECISION,
     ADD_FAULT_EVENT,
     ADD_WORKER,
     CAMPAIGN,
     FAR,
+    FORGET_DECISION,
     FORGET_FAULT_EVENTS,
     OF_A_CAMPAIGN,
     TARGET,
@@ -208,6 +211,16 @@ class SqliteStore(BlockStore):
         with self._file.transaction() as connection:
             self._must_have(campaign)
             insert_reduction(connection, campaign, reduction)
+
+    def decide_faults(
+        self, decisions: Sequence[FaultDecision], forget: Sequence[FaultDecision] = ()
+    ) -> None:
+        """Store decisions in place of earlier ones of the same faults, and take others back."""
+        with self._file.transaction() as connection:
+            for old in forget:
+                connection.execute(FORGET_DECISION, (old.fault, old.decided_by))
+            for new in decisions:
+                connection.execute(ADD_DECISION, new._replace(reason=storable(new.reason)))
 
     def add_fault_events(self, events: Sequence[FaultEvent]) -> None:
         """Store what happened to faults; an event that is stored already is not stored again."""

@@ -16,7 +16,7 @@ from swarmtest.core.errors import UserError
 from swarmtest.core.formatting import plural
 from swarmtest.reduce.hypothesis_export import hand_over_faults
 from swarmtest.store import open_store
-from swarmtest.store.fault_lives import fault_lives
+from swarmtest.store.fault_lives import fault_lives, lives_by_recorded_fault
 from swarmtest.store.interface import Store
 from swarmtest.strategies.strategy import strategy_text
 from swarmtest.ui.options import (
@@ -197,7 +197,8 @@ def _run(campaign: Campaign, store: Store, view: ProgressView, options: dict[str
     left_out = getattr(getattr(campaign.subject, "machine", None), "left_out", ())
     if left_out and not options["quiet"] and not isinstance(view, JsonLines):
         click.echo(f"left out because they lack type hints: {', '.join(left_out)}")
-    before = view.before = fault_lives(store, campaign.subject.name)
+    before = fault_lives(store, campaign.subject.name)
+    view.before = lives_by_recorded_fault(store, campaign.subject.name)
     outcome = campaign.run()
     view.end()
     reduced = _reduce(campaign, store, outcome, view, options)
