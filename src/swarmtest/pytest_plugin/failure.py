@@ -68,6 +68,8 @@ class FailureReport:
         """The results of a focus, shown with the faults."""
         self.notes: list[str] = []
         """Messages for the user, also if nothing failed."""
+        self.forgiven: list[str] = []
+        """The faults, a line for each, if none of them counts (``--swarm-fail-on``)."""
         self._untried: tuple[str, ...] = ()
         self.raising: list[Any] = []
         """The tests in `text` that end in an exception, as JSON data."""
@@ -81,7 +83,7 @@ class FailureReport:
         if failing:
             self.text = self._faults(store)
         elif found:
-            self.notes += [str(announce(f, self._lives.before)) for f in self._outcome.faults]
+            self.forgiven = [str(announce(f, self._lives.before)) for f in self._outcome.faults]
         elif progress.invalid == progress.tests:
             self.text = self._nothing_tested(store)
         elif not progress.steps and self._subject.part == "step":

@@ -56,6 +56,8 @@ class FaultReplay(NamedTuple):
             words = state_text(self.after) if is_back else "still there"
             some = f" (in {self.shown} of {self.runs} runs)" if self.runs > self.shown else ""
             return f"{name} is {words}{some}"
+        if self.unclear and not self.runs:
+            return f"{name} stays {self.after.state}: its test cannot be run ({self.unclear})"
         if self.unclear:
             return f"{name} did not show, but {self.unclear}: it stays {self.after.state}"
         if self.after.state == FIXED:

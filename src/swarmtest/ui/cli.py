@@ -58,6 +58,10 @@ COMMANDS = {
         "swarmtest.focus.command:focus",
         "Test chosen code: generate random tests that hit it much more often.",
     ),
+    "watch": CommandEntry(
+        "swarmtest.watch.command:watch",
+        "Keep testing a subject while its code changes, until Ctrl-C or for a time.",
+    ),
     "resume": CommandEntry(
         "swarmtest.ui.commands.run:resume",
         "Continue a campaign that was interrupted, or give a finished one a larger budget.",

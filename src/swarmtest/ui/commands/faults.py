@@ -52,7 +52,7 @@ _STATES = ("open", BACK, "known", "fixed")
 @click.option(
     "--mark",
     type=click.Choice(MARKS),
-    help="Mark FAULT: known (we know, and live with it), open, or fixed.",
+    help="Mark FAULT, or the only fault of CAMPAIGN: known (and we live with it), open, fixed.",
 )
 @click.option("--note", metavar="TEXT", help="With --mark: why, or where it is tracked.")
 @trust_option
@@ -215,13 +215,21 @@ def _signatures(store: Store) -> dict[tuple[str, str], str]:
 def _mark(
     store: Store, campaign: int | None, fault: str | None, state: str, note: str | None
 ) -> None:
-    if not fault:
-        raise UserError("--mark needs a fault: swarmtest faults FAULT --mark known")
-    life = _named_life(store, campaign, fault)
+    life = _named_life(store, campaign, fault or _only_fault(store, campaign))
     text = " ".join((note or "").split())
     event = FaultEvent(life.subject, life.fault, state, time.time(), note=text)
     store.add_fault_events([event])
     click.echo(f"fault {life.fault} of {life.subject}: {state_text(life.after(event))}")
+
+
+def _only_fault(store: Store, campaign: int | None) -> str:
+    """Return the fault of a campaign that has only one."""
+    number = latest_campaign(store, campaign)
+    found = [fault.id for fault in store.faults(number)]
+    if len(found) != 1:
+        have = f"campaign {number} has {', '.join(found) or 'none'}"
+        raise UserError(f"--mark needs a fault, like `swarmtest faults FAULT --mark known`: {have}")
+    return found[0]
 
 
 def _named_life(store: Store, campaign: int | None, start: str) -> FaultLife:

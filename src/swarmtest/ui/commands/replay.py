@@ -22,6 +22,7 @@ from swarmtest.reduce.fault_replays import (
 )
 from swarmtest.reduce.named_tests import (
     NamedTest,
+    load_subject,
     named_test,
     save_test,
     seconds_of,
@@ -133,7 +134,8 @@ def _note_replay(
     except UserError as error:
         click.echo(f"note: the history of the fault is not updated: {error}")
         return
-    click.echo(done.text)
+    if not done.shown or done.after.state != done.before.state:
+        click.echo(done.text)  # otherwise the verdict has said it: the same as recorded
 
 
 def _replay_all(text: str, store: str | None, options: dict[str, Any]) -> int:
@@ -143,11 +145,23 @@ def _replay_all(text: str, store: str | None, options: dict[str, Any]) -> int:
     opened = existing_store(store, write=True)
     shown = 0
     for subject in _subjects(opened, text):
-        for life in lives_to_replay(opened, subject):
-            done = replay_fault(opened, life, options["times"], options["timeout"])
+        lives = lives_to_replay(opened, subject)
+        if lives:
+            _load(opened, subject)  # so that a mistake in the program is said once
+        for life in lives:
+            try:
+                done = replay_fault(opened, life, options["times"], options["timeout"])
+            except UserError as error:  # the others may still run
+                done = FaultReplay(life, life, 0, 0, Result(Verdict.INVALID), str(error))
             shown += bool(done.shown)
             click.echo(json.dumps(_replay_data(done)) if options["as_json"] else done.text)
     return int(shown > 0)
+
+
+def _load(store: Store, subject: str) -> None:
+    """Load a subject; raise `UserError` if that is not possible."""
+    records = [record for record in store.campaigns() if record.subject == subject]
+    load_subject([record for record in records if record.options.get("subject")][-1])
 
 
 def _subjects(store: Store, text: str) -> list[str]:
