@@ -290,8 +290,8 @@ def group(context: click.Context) -> None:
     swarmtest roles                   why: the features that trigger or suppress each fault
     swarmtest replay 1#17             run trial 17 of campaign 1 again
 
-    Exit status: 0 no fault, 1 faults found, 2 an error in the input (one line says which),
-    130 interrupted.
+    Exit status: 0 no fault, 1 faults found (--fail-on says which count), 2 an error in the input
+    (one line says which), 130 interrupted.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
