@@ -297,3 +297,25 @@ def test_what_a_terminal_would_obey_is_shown_as_escapes(pytester, write):
     text = result.stdout.str()
     assert not re.search("[\x07\x1b\u202e]", text)
     assert "OverflowError: full\\x1b]0;owned\\x07\\u202e" in text
+
+
+@pytest.mark.parametrize(("fail_on", "outcomes"), [
+    ("any", [{"failed": 1}, {"failed": 1}]),
+    ("new", [{"failed": 1}, {"passed": 1}]),
+    ("never", [{"passed": 1}, {"passed": 1}]),
+])  # fmt: skip
+def test_fail_on_says_which_faults_fail(pytester, write, fail_on, outcomes):
+    write(test_it=FAULTY)
+    words = ("--swarm-tests", "100", "--swarm-no-why", "--swarm-fail-on", fail_on)
+    for expected in outcomes:
+        result = pytester.runpytest(*words)
+        result.assert_outcomes(**expected)
+    word = "swarmtest: test_it.py::StackMachine: known fault 11cf75cb, still there: Overflow*"
+    result.stdout.fnmatch_lines(["*state: open, still there*" if fail_on == "any" else word])
+
+
+def test_the_ini_file_says_which_faults_fail(pytester, write):
+    pytester.makeini("[pytest]\nswarm_fail_on = sometimes\n")
+    write(test_it=FAULTY)
+    result = pytester.runpytest()
+    assert "swarm_fail_on is new, any or never, not 'sometimes'" in result.stderr.str()

@@ -188,3 +188,13 @@ def test_points_that_are_not_in_the_space_are_damage(place, tmp_path, swarmtest,
     for words in ("correlate", "roles", "plot -o picture.svg"):
         done = swarmtest("search", *words.split(), "1", "--store", store, cwd=place)
         refused(done, "is damaged: campaign 1, trial", "its configuration cannot be decoded")
+
+
+def test_another_search_knows_the_fault_and_need_not_fail_for_it(place, swarmtest, tmp_path):
+    for name in ("harness.py", "space.toml"):
+        shutil.copy(place / name, tmp_path / name)
+    words = ("search", "run", "space.toml", "--fitness", "height", "--fail-on", "new")
+    done = [swarmtest(*words, cwd=tmp_path), swarmtest(*words, "--seed", "1", cwd=tmp_path)]
+    assert [each.returncode for each in done] == [1, 0]
+    assert "new fault " in done[0].stderr
+    assert "known fault " in done[1].stderr

@@ -118,7 +118,8 @@ def test_a_writer_can_do_everything_but_change_the_schema(team: Server) -> None:
     from store_examples import fault, trials
 
     from swarmtest.core.targets import Source, Target
-    from swarmtest.store.records import ReductionRecord, TestRecord, WorkerRecord
+    from swarmtest.store.records import FaultEvent, ReductionRecord, TestRecord, WorkerRecord
+    from swarmtest.store.schema import VERSION
 
     url = team.url("swarmtest", "ann")
     with open_store(url) as store:
@@ -128,11 +129,12 @@ def test_a_writer_can_do_everything_but_change_the_schema(team: Server) -> None:
         store.add_sources(number, [Source("a.py", "x = 1\n")])
         store.add_reduction(number, ReductionRecord("f", 3, 9, 2, "[]"))
         store.note_worker(number, WorkerRecord("ant-1", "ant", 1, 5.0, 9.5))
+        store.add_fault_events([FaultEvent("s", "f", "seen", 5.0)])
         store.update_campaign(number, status="finished")
         store.delete_campaign(number)
     team.execute("UPDATE swarmtest.swarmtest_version SET version = 3")
     said = refusal(url)
-    assert "its schema is 3, this swarmtest needs 6, and you may not change it" in said
+    assert f"its schema is 3, this swarmtest needs {VERSION}, and you may not change it" in said
     assert "let the owner of the database open it once" in said
 
 

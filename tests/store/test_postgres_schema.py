@@ -140,7 +140,14 @@ def test_a_store_of_alembic_is_upgraded_and_used(
     store = open_url(schema_4)
     store.record(1, [trial(n) for n in range(240, 310)])
     assert store.summary(1)["trials"] == 310
-    new = {"swarmtest_version", "block_faults", "block_targets", "block_hits"}
+    new = {
+        "swarmtest_version",
+        "block_faults",
+        "block_targets",
+        "block_hits",
+        "fault_events",
+        "fault_decisions",
+    }
     assert tables(server, schema_of(schema_4)) == (before | new) - {"trials"}
 
 

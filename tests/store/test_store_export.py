@@ -60,6 +60,7 @@ def test_jsonl_nests_what_belongs_together(store: Store, campaign: int) -> None:
         "verdict": "passed",
         "fault": None,
         "signature": None,
+        "fault_state": None,
         "steps": 20,
         "skipped": 0,
         "cpu_ms": 1.5,
@@ -75,6 +76,7 @@ def test_jsonl_nests_what_belongs_together(store: Store, campaign: int) -> None:
     assert (rows[1]["verdict"], rows[1]["fault"], rows[1]["signature"]) == (
         "failed", "f", "Error: f",
     )  # fmt: skip
+    assert rows[1]["fault_state"] == "open"
     assert rows[1]["propensity"] == {"push": 0.5, "pop": 0.5}
     assert (rows[2]["verdict"], rows[2]["propensity"], rows[2]["used"]) == ("invalid", {}, {})
 
@@ -82,11 +84,11 @@ def test_jsonl_nests_what_belongs_together(store: Store, campaign: int) -> None:
 def test_csv_has_a_column_per_value(store: Store, campaign: int) -> None:
     text = exported(store, campaign, "csv").getvalue().decode()
     rows = list(csv.DictReader(io.StringIO(text, newline="")))
-    assert list(rows[0])[:11] == [
-        "campaign", "trial", "seed", "verdict", "fault", "signature", "steps", "skipped",
-        "cpu_ms", "wall_ms", "origin",
+    assert list(rows[0])[:12] == [
+        "campaign", "trial", "seed", "verdict", "fault", "signature", "fault_state", "steps",
+        "skipped", "cpu_ms", "wall_ms", "origin",
     ]  # fmt: skip
-    assert list(rows[0])[11:] == [
+    assert list(rows[0])[12:] == [
         "weight.push", "weight.pop", "setting.fsync", "setting.level", "used.push", "used.pop",
         "propensity.push", "propensity.pop", "hits", "reduced.before", "reduced.size",
         "reduced.runs", "reduced.complete", "reduced.test",

@@ -19,8 +19,10 @@ from swarmtest.compare.command import command_for_the_rest
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import pack_hits, unpack_hits
 from swarmtest.store import open_store
+from swarmtest.store.fault_lives import fault_lives, keep_history
 from swarmtest.store.interface import PostgresAddress, Store, redacted
 from swarmtest.store.records import (
+    FaultEvent,
     TestRecord,
     pack_counts,
     pack_floats,
@@ -227,3 +229,14 @@ def test_hits_come_back_in_order(ids: set[int]) -> None:
 def test_a_count_that_is_negative_is_refused() -> None:
     with pytest.raises(struct.error):
         pack_counts([-1])
+
+
+def test_a_store_of_ones_own_need_not_keep_events() -> None:
+    store = OwnStore()
+    number = store.add_campaign(CAMPAIGN)
+    store.record(number, trials(0, 5), [fault("f", 1)])
+    keep_history(store, number)
+    assert not store.keeps_fault_events
+    assert fault_lives(store, CAMPAIGN.subject)["f"].state == "open"
+    with pytest.raises(UserError, match="keeps no history of faults: its class OwnStore"):
+        store.add_fault_events([FaultEvent("stack.py", "f", "known", 1.0)])

@@ -174,6 +174,7 @@ def make_stores(place: Path, swarmtest: Swarmtest) -> None:
     for arguments in (
         (*run, "-s", "coin", "-n", 300, *watched),
         (*run, "-s", "all-on", "-n", 300, *watched),
+        ("faults", 1, "--store", "good.db", "--mark", "known", "--note", "a known one"),
         ("search", "run", "air.toml", "--store", "good.db"),
     ):
         assert swarmtest(*arguments, cwd=place).returncode in (0, 1)

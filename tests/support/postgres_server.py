@@ -29,7 +29,7 @@ SET search_path TO shared;
 DELETE FROM campaigns; DELETE FROM blocks; DELETE FROM block_faults; DELETE FROM block_targets;
 DELETE FROM block_hits; DELETE FROM faults;
 DELETE FROM tests; DELETE FROM targets; DELETE FROM sources; DELETE FROM campaign_sources;
-DELETE FROM reductions; DELETE FROM workers;
+DELETE FROM reductions; DELETE FROM workers; DELETE FROM fault_decisions; DELETE FROM fault_events;
 ALTER TABLE campaigns ALTER COLUMN id RESTART;
 ALTER TABLE targets ALTER COLUMN id RESTART;
 """

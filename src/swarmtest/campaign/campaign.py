@@ -37,6 +37,7 @@ from swarmtest.campaign.executors.worker import CampaignJob, TrialRunner
 from swarmtest.campaign.liveness import PROCESS, this_process
 from swarmtest.campaign.loop import CampaignLoop, Show
 from swarmtest.campaign.recorder import Recorder
+from swarmtest.campaign.subject_version import subject_version
 from swarmtest.core.constraints import Constraint
 from swarmtest.core.errors import UserError
 from swarmtest.coverage.kinds import parse_kinds
@@ -157,6 +158,7 @@ class Campaign:
         self._store = store
         self._on_progress = on_progress or (lambda progress, faults: None)
         self._number = 0
+        self._version: str | None = None
 
     @property
     def subject(self) -> Subject:
@@ -169,6 +171,14 @@ class Campaign:
         if self._strategy is None or isinstance(self._strategy, str):
             self._strategy = as_strategy(self._strategy or usual_strategy(self.subject))
         return self._strategy
+
+    @property
+    def version(self) -> str:
+        """The version of the subject: the commit of its repository, and installed packages."""
+        if self._version is None:
+            covered = self.coverage.cover if self.coverage is not None else ()
+            self._version = subject_version(self.subject, covered)
+        return self._version
 
     @property
     def engine(self) -> ExecutorChoice:
@@ -350,6 +360,7 @@ class Campaign:
                 "coverage": self.coverage.to_plain() if self.coverage else None,
                 "python": sys.version.split()[0],
                 "machine": version_of(self.subject),
+                "version": self.version,
                 "part": self.subject.part,
                 "plan": self.strategy.to_plan() if hasattr(self.strategy, "to_plan") else None,
             },

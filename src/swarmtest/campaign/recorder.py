@@ -19,6 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from swarmtest.campaign.budget import Progress
+from swarmtest.campaign.fault_sightings import FaultSightings
 from swarmtest.campaign.hits import HitReceiver
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.result import Fault, Result, Verdict
@@ -80,6 +81,7 @@ class Recorder:
         self._changed: set[str] = set()
         self._receiver = HitReceiver(store, campaign, wanted)
         self._latest: list[TrialRecord] = []
+        self._sightings = FaultSightings(store, campaign)
         self.faults: dict[str, FaultRecord] = {}
         self.progress = Progress()
         self.open = True
@@ -98,7 +100,8 @@ class Recorder:
         self.progress.invalid = summary["invalid"]
         self.progress.steps = summary["steps"]
         self.progress.cpu_seconds = summary["cpu_ns"] / 1e9
-        self.faults = {fault.id: fault for fault in self._store.faults(self._campaign)}
+        recorded = self._store.recorded.faults(self._campaign)
+        self.faults = {fault.id: fault for fault in recorded}
         self.progress.faults = len(self.faults)
         self.retirement.load(self._store, self._campaign, summary)
         self._watch_features(self._store.feature_summary(self._campaign))
@@ -167,6 +170,7 @@ class Recorder:
                 self._store.record(self._campaign, *batch)
             self._small_blocks += bool(self._rows)
             self._small_blocks += sum(each.totals.trials < _SMALL_BLOCK for each in self._blocks)
+            self._sightings.flush()
             self._rows, self._blocks, self._tests, self._changed = [], [], [], set()
             self._waiting = 0
             if self._small_blocks >= _SMALL_BLOCKS + _FEW_BLOCKS:
@@ -230,7 +234,7 @@ class Recorder:
     def _add_faults(self, rows: Sequence[TrialRecord], faults: Sequence[Any]) -> None:
         for fault in faults:
             *fields, test, code = fault
-            new = FaultRecord._make((*fields, test and json.dumps(test), 0, code))
+            new = FaultRecord._make((*fields, test and json.dumps(test), 0, code, ()))
             old = self.faults.get(new.id)
             if old is not None:
                 first = min(old.first_trial, new.first_trial)
@@ -242,6 +246,7 @@ class Recorder:
             self._note_first_trial(fault, trial)
 
     def _note_first_trial(self, fault: str, trial: int) -> None:
+        self._sightings.note(fault)
         if trial < self.faults[fault].first_trial:
             self.faults[fault] = self.faults[fault]._replace(first_trial=trial)
             self._changed.add(fault)

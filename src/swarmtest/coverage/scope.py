@@ -243,6 +243,15 @@ def _locations(spec: ModuleSpec) -> Iterable[str]:
     return spec.submodule_search_locations or ()
 
 
+def is_installed(file: str) -> bool:
+    """Return whether a file belongs to an installed package.
+
+    >>> is_installed("/usr/lib/python3/dist-packages/yaml/__init__.py"), is_installed("cart.py")
+    (True, False)
+    """
+    return any(mark in Path(file).parts for mark in _INSTALLED)
+
+
 def file_of_module(name: str) -> str:
     """Return the source file of a module, without importing it or its packages; empty if unknown.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Any
 import click
 
 from swarmtest.campaign.budget import Budget, Limits, Progress
+from swarmtest.campaign.failing_faults import ANY, RunLives
 from swarmtest.campaign.loop import Show
 from swarmtest.campaign.reduced_faults import ReductionTime
 from swarmtest.core.errors import UserError
@@ -39,6 +40,7 @@ from swarmtest.focus.views.terminal import focus_text
 from swarmtest.languages.places import NothingToAimAt
 from swarmtest.reduce.fault_reductions import reduce_and_show
 from swarmtest.store import open_store
+from swarmtest.store.fault_lives import events_of, lives_of
 from swarmtest.store.interface import Store
 from swarmtest.store.records import FaultRecord
 from swarmtest.strategies.directed.directed import STRATEGIES
@@ -49,6 +51,7 @@ from swarmtest.ui.run_options import (
     budget_options,
     coverage_options,
     executor_options,
+    fail_on_option,
     parse_budget,
     parse_coverage,
     parse_executor_options,
@@ -60,6 +63,7 @@ from swarmtest.ui.run_options import (
     view_options,
     workers_option,
 )
+from swarmtest.ui.terminal.fault_lives import life_lines
 from swarmtest.ui.terminal.progress import ProgressView, view_for
 from swarmtest.ui.terminal.reduced_tests import reduction_notes
 from swarmtest.ui.terminal.tables import command_text, test_code
@@ -223,6 +227,7 @@ _DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
 )
 @confidence_option
 @reduce_options
+@fail_on_option
 @output_options
 @store_option
 @view_options
@@ -240,8 +245,8 @@ def focus(path: str, **options: Any) -> int:
     swarmtest focus cart.py --rare                    lines that tests rarely reach
     swarmtest focus cart.py --targets-from bandit.sarif
 
-    Exit status: 0 no fault (with --diff: no fault that the base version does not show too),
-    1 faults, 2 something to fix, 130 interrupted.
+    Exit status: 0 no fault (with --diff: no fault that the base version does not show too; with
+    --fail-on new: no new one), 1 faults, 2 something to fix, 130 interrupted.
     """
     _check_shares(options)
     budget = parse_budget(options) or _DEFAULT_BUDGET
@@ -285,12 +290,13 @@ def focus(path: str, **options: Any) -> int:
             outcome = _reduce_faults(
                 outcome, focused.campaigns, reference.load(), store, allowed, screen.still()
             )
-        outcome = _with_commands(outcome, store.url)
+        lives = _lives(store, outcome, focused.campaigns)
+        outcome = _with_lives(_with_commands(outcome, store.url), lives)
         resume = command_text(f"resume {outcome.campaign}{executor.words}", store.url)
     _report(outcome, options)
     if outcome.interrupted and not options["as_json"]:
         click.echo(f"interrupted: everything is kept, `{resume}` continues")
-    return _status(outcome, options)
+    return _status(outcome, options, lives)
 
 
 def _check_shares(options: dict[str, Any]) -> None:
@@ -354,7 +360,6 @@ class _Screen:
                 quiet=options["quiet"],
                 as_json=options["as_json"],
                 workers=options["workers"],
-                word="fault",
             )
             unseen = [fault for fault in faults if fault.id not in self._shown_faults]
             self._shown_faults |= {fault.id for fault in faults}
@@ -481,12 +486,35 @@ def _write(path: str | None, content: Callable[[], str], mode: str = "w") -> Non
         raise UserError(f"cannot write {path}: {error.strerror}") from None
 
 
-def _status(outcome: FocusOutcome, options: dict[str, Any]) -> int:
+def _lives(store: Store, outcome: FocusOutcome, campaigns: Collection[int]) -> RunLives:
+    """Return the lives of the subject's faults, with and without these campaigns."""
+    events = events_of(store, outcome.subject)
+    lives = [
+        {fault: life for (_, fault), life in lives_of(some).items()}
+        for some in ((event for event in events if event.campaign not in campaigns), events)
+    ]
+    return RunLives(*lives)
+
+
+def _with_lives(outcome: FocusOutcome, lives: RunLives) -> FocusOutcome:
+    faults = [
+        replace(
+            fault,
+            known=not lives.is_new(fault.record.id),
+            life=tuple(life_lines(lives.after.get(fault.record.id), lives.before)),
+        )
+        for fault in outcome.faults
+    ]
+    return replace(outcome, faults=tuple(faults))
+
+
+def _status(outcome: FocusOutcome, options: dict[str, Any], lives: RunLives) -> int:
     if outcome.interrupted:
         return 130
     if outcome.tests and outcome.invalid == outcome.tests:
         raise UserError("no test was valid, so nothing was tested: see `swarmtest show`")
-    if any(fault.status != "old" for fault in outcome.faults):
+    found = [fault.record.id for fault in outcome.faults if fault.status != "old"]
+    if lives.failing(options["fail_on"] or ANY, found):
         return 1
     never = [t for t in outcome.targets if not t.dropped and not t.directed.hits]
     return 1 if options["require_hits"] and never else 0

@@ -101,6 +101,20 @@ class FocusedFault:
     """What its test consists of."""
     code: str = ""
     """The reduced test as code."""
+    known: bool = False
+    """Whether the store had seen it before, and it was not fixed."""
+    life: tuple[str, ...] = ()
+    """Its state and history, in lines."""
+
+    @property
+    def age(self) -> str:
+        """Return `status`; ``known`` for a fault that the store had seen before.
+
+        >>> record = FaultRecord("4ee18053", "exception", "ValueError", "", 0, 0, 3, None)
+        >>> FocusedFault(record, Count(5, 100), Count(), status="new", known=True).age
+        'known'
+        """
+        return "known" if self.known and self.status != "old" else self.status
 
 
 @dataclass(frozen=True)

@@ -187,6 +187,15 @@ def _compared_revision(rev: str) -> tuple[str, bool]:
     return (name or "HEAD") if dots else rev, dots == ".."
 
 
+def is_ancestor(commit: str, of: str, cwd: str | Path = ".") -> bool:
+    """Return whether one commit comes before another in history; False if one is not there."""
+    try:
+        ask(cwd, "merge-base", "--is-ancestor", commit, of)
+    except (GitError, UserError):
+        return False
+    return True
+
+
 def described(rev: str, cwd: str | Path = ".") -> str:
     """Return a commit in short for people to read: ``1a2b3c4 Round prices``."""
     commit = resolved(rev, cwd)

@@ -16,12 +16,13 @@ from typing import Any
 
 import pytest
 
-from swarmtest.core.formatting import printable
+from swarmtest.core.formatting import printable, printable_line
 from swarmtest.pytest_plugin.coverage import watch
 from swarmtest.pytest_plugin.item import (
     SwarmFile,
     describes_a_subject,
     focus_lines,
+    forgiven_lines,
     item_of,
     tests_and_faults,
 )
@@ -83,5 +84,5 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     line = tests_and_faults(terminalreporter)
     if line and terminalreporter.verbosity >= 0:
         terminalreporter.write_line(printable(f"swarmtest: {line}"))
-        for focus_line in focus_lines(terminalreporter):
-            terminalreporter.write_line(printable(f"swarmtest: {focus_line}"))
+        for more in [*focus_lines(terminalreporter), *forgiven_lines(terminalreporter)]:
+            terminalreporter.write_line(printable_line(f"swarmtest: {more}"))

@@ -14,11 +14,13 @@ from pathlib import Path
 import pytest
 
 from swarmtest.campaign.campaign import Campaign, Outcome
+from swarmtest.campaign.failing_faults import RunLives
 from swarmtest.core.errors import UserError
 from swarmtest.pytest_plugin.failure import FailureReport
 from swarmtest.pytest_plugin.item import forking
 from swarmtest.pytest_plugin.options import CampaignPlan, settings_of
 from swarmtest.store import open_store
+from swarmtest.store.fault_lives import fault_lives
 from swarmtest.store.interface import Store
 from swarmtest.subjects.loading import SubjectReference, subject_of
 from swarmtest.subjects.subject import Subject
@@ -44,9 +46,11 @@ class CampaignRun:
         """Run the campaign; `member` is a machine or a subject, or None if `file` describes it."""
         self._subject = self._load(member, file)
         with open_store(settings_of(self._config).store) as store:
+            before = fault_lives(store, self._subject.name)
             outcome = self._run(store)
+            lives = RunLives.until_now(before, store, self._subject.name)
             self.failure = FailureReport(
-                self._config, self._nodeid, self._plan, self._subject, outcome
+                self._config, self._nodeid, self._plan, self._subject, outcome, lives
             )
             self.failure.remarks = self.remarks
             self.failure.tell(store)

@@ -14,6 +14,7 @@ import pytest
 
 import swarmtest
 from swarmtest.campaign.campaign import Outcome
+from swarmtest.campaign.failing_faults import RunLives
 from swarmtest.campaign.reduced_faults import FaultReductions, ReductionTime
 from swarmtest.core.formatting import plural
 from swarmtest.core.result import Fault, Verdict
@@ -24,6 +25,7 @@ from swarmtest.roles.views import study_or_none, why_in_short
 from swarmtest.store.interface import Store, is_postgres
 from swarmtest.store.records import FaultRecord, ReductionRecord
 from swarmtest.subjects.subject import Subject
+from swarmtest.ui.terminal.fault_lives import announce, life_lines
 from swarmtest.ui.terminal.reduced_tests import as_shown, reduction_line, replay_words, with_reasons
 from swarmtest.ui.terminal.tables import command_text, fault_configurations, fault_lines
 from swarmtest.ui.terminal.text import kind_and_signature, one_line
@@ -53,17 +55,21 @@ class FailureReport:
         plan: CampaignPlan,
         subject: Subject,
         outcome: Outcome,
+        lives: RunLives,
     ) -> None:
         self._config = config
         self._nodeid = nodeid
         self._plan = plan
         self._subject = subject
         self._outcome = outcome
+        self._lives = lives
         self.text = ""
         self.remarks: list[str] = []
         """The results of a focus, shown with the faults."""
         self.notes: list[str] = []
         """Messages for the user, also if nothing failed."""
+        self.forgiven: list[str] = []
+        """The faults, a line for each, if none of them counts (``--swarm-fail-on``)."""
         self._untried: tuple[str, ...] = ()
         self.raising: list[Any] = []
         """The tests in `text` that end in an exception, as JSON data."""
@@ -72,8 +78,12 @@ class FailureReport:
         """Write the report."""
         progress = self._outcome.progress
         self.notes = [*self._unused(), *self._given_up(store), *self._outcome.notes]
-        if self._outcome.faults:
+        found = [fault.id for fault in self._outcome.faults]
+        failing = self._lives.failing(settings_of(self._config).fail_on, found)
+        if failing:
             self.text = self._faults(store)
+        elif found:
+            self.forgiven = [str(announce(f, self._lives.before)) for f in self._outcome.faults]
         elif progress.invalid == progress.tests:
             self.text = self._nothing_tested(store)
         elif not progress.steps and self._subject.part == "step":
@@ -137,6 +147,8 @@ class FailureReport:
             lines.append(f"  replay: {self._replay(fault, small, store)}")
         for fault in faults[_IN_FULL:]:
             lines += ["", f"fault {fault.id}  {kind_and_signature(fault.kind, fault.signature)}"]
+            life = life_lines(self._lives.after.get(fault.id), self._lives.before)
+            lines += [f"  {line}" for line in life]
             lines.append(f"  replay: {self._replay(fault, None, store)}")
         notes = [*self.remarks, *(f"note: {note}" for note in self.notes)]
         return "\n".join([*lines, "", *notes, f"rerun: {self._rerun()}"])
@@ -162,7 +174,8 @@ class FailureReport:
             why = [*why, *self._handed_over(test, Fault(fault.kind, fault.signature))]
         details = _without_own_frames(shown.details)
         shown = shown._replace(details="")  # its last line would be shown twice
-        lines = fault_lines(shown, self._subject, configuration, "", why, how)
+        life = life_lines(self._lives.after.get(fault.id), self._lives.before)
+        lines = fault_lines(shown, self._subject, configuration, "", why, how, life)
         return [*lines, *(f"    {line}".rstrip() for line in details), ""]
 
     def _handed_over(self, test: Any, fault: Fault) -> list[str]:

@@ -92,6 +92,7 @@ class SwarmItem(pytest.Item):
             outcome = run.campaign(self.found, self.path)
             self.user_properties += _figures(outcome, plan.seed)
             self.user_properties += [("swarm_focus", text) for text in run.remarks[:1]]
+            self.user_properties += [("swarm_forgiven", text) for text in run.failure.forgiven]
             self._report = printable(run.failure.text)
             if self._report and self.config.getoption("usepdb"):
                 run.raise_fault()
@@ -144,6 +145,18 @@ def focus_lines(terminal: Any) -> list[str]:
         if getattr(report, "when", "") == "call"
     ]
     return [f"{name}: {text}" for name, text in results if text]
+
+
+def forgiven_lines(terminal: Any) -> list[str]:
+    """Return a line for each fault that did not fail its test."""
+    return [
+        f"{report.nodeid}: {text}"
+        for reports in terminal.stats.values()
+        for report in reports
+        if getattr(report, "when", "") == "call"
+        for name, text in report.user_properties
+        if name == "swarm_forgiven"
+    ]
 
 
 def tests_and_faults(terminal: Any) -> str:

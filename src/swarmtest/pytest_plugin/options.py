@@ -92,6 +92,8 @@ MARKER = (
 _TESTS, _TIME = 1000, "15s"
 """The default time is longer than the ten seconds of one test, so that a test that hangs becomes a
 fault."""
+FAIL_ON = ("new", "any", "never")
+"""As in `swarmtest.campaign.failing_faults`, which is not imported just to declare options."""
 _KNOWN = ("tests", "time", "strategy", "seed", "workers")
 _SETTINGS = pytest.StashKey["PluginSettings"]()
 
@@ -128,6 +130,12 @@ def add_options(parser: pytest.Parser) -> None:
         "--swarm-no-why",
         action="store_true",
         help="do not explain faults by experiments on their reduced tests",
+    )
+    option(
+        "--swarm-fail-on",
+        choices=FAIL_ON,
+        help="which faults fail: new (not seen by the store before, or back again), any, or never "
+        "(default: any)",
     )
     option(
         "--swarm-hypothesis",
@@ -181,6 +189,7 @@ def add_options(parser: pytest.Parser) -> None:
         ("seed", "a number, or `random` (the commit's in CI, else 0)"),
         ("strategy", "how configurations are chosen (default: layered, or coin)"),
         ("workers", "worker processes for each machine (default: 1)"),
+        ("fail_on", "which faults fail: new, any or never (default: any)"),
         (
             "store",
             "where campaigns are stored, relative to the root directory (.swarmtest/swarmtest.db)",
@@ -210,6 +219,8 @@ class PluginSettings:
         """The absolute path of the store, or its URL."""
         self.focus: str | None = config.getoption("swarm_focus")
         """The revision since which changes are aimed at."""
+        self.fail_on = _fail_on(config)
+        """Which faults fail a test: one of `FAIL_ON`."""
         self.hypothesis = bool(config.getoption("swarm_hypothesis"))
         """Whether swarmtest runs Hypothesis's state machines."""
         limits = _first_with_limits(self._typed, self._ini)
@@ -247,6 +258,7 @@ class PluginSettings:
         """Return the command-line options for a run with the same options and the same seed."""
         typed = self._typed | {"seed": plan.seed}
         words = ["--swarm-hypothesis"] if self.hypothesis else []
+        words += [f"--swarm-fail-on={self.fail_on}"] if self.fail_on != "any" else []
         words += [f"--swarm-focus={self.focus}"] if self.focus is not None else []
         for name in _KNOWN:
             if typed[name] is not None:
@@ -330,6 +342,13 @@ def _number(name: str, value: Any, least: int | None = 0, also: str = "") -> int
     if least is not None and number < least:
         raise UserError(f"{name} is at least {least}, not {value}")
     return number
+
+
+def _fail_on(config: pytest.Config) -> str:
+    text = str(config.getoption("swarm_fail_on") or config.getini("swarm_fail_on") or "any")
+    if text not in FAIL_ON:
+        raise UserError(f"swarm_fail_on is new, any or never, not {text!r}")
+    return text
 
 
 def _store(config: pytest.Config) -> str:

@@ -11,6 +11,7 @@ import click
 
 from swarmtest.campaign.budget import Budget
 from swarmtest.campaign.campaign import Campaign, Outcome
+from swarmtest.campaign.failing_faults import ANY, RunLives
 from swarmtest.campaign.reduced_faults import reductions_of
 from swarmtest.core.errors import UserError
 from swarmtest.core.formatting import plural
@@ -23,11 +24,13 @@ from swarmtest.race.views import after_data, after_text
 from swarmtest.reduce.fault_reductions import reduce_and_show
 from swarmtest.reduce.named_tests import named_test
 from swarmtest.store import open_store
+from swarmtest.store.fault_lives import fault_lives, lives_by_recorded_fault
 from swarmtest.store.interface import Store
 from swarmtest.subjects.loading import SubjectReference
 from swarmtest.ui.options import store_option
 from swarmtest.ui.run_options import (
     budget_options,
+    fail_on_option,
     parse_budget,
     parse_reduction_time,
     parse_seed,
@@ -108,6 +111,7 @@ class _RaceCommand(click.Command):
 @timeout_option
 @workers_option
 @reduce_options
+@fail_on_option
 @store_option
 @view_options
 @click.pass_context
@@ -123,7 +127,7 @@ def race(context: click.Context, /, path: str | None, **options: Any) -> int:
     Each run has settings of its own, drawn as a swarm: how the next thread is chosen, and where
     threads are switched. Without limits it ends after 1,000 runs or 20 seconds.
 
-    Exit status: 0 no fault, 1 faults found.
+    Exit status: 0 no fault (with --fail-on new: no new one), 1 faults found.
     """
     native = context.meta.get(_NATIVE)
     reference = _reference(path, native, options)
@@ -200,18 +204,23 @@ def _race(
             f"{campaign.subject.name}: seed {campaign.seed}, "
             f"{plural(campaign.workers, 'worker')}, until {campaign.budget.describe()}"
         )
+    before = fault_lives(store, campaign.subject.name)
+    view.before = lives_by_recorded_fault(store, campaign.subject.name)
     outcome = campaign.run()
     view.end()
     allowed = parse_reduction_time(options)
     reductions = None
     if allowed is not None and not outcome.interrupted and outcome.faults:
         reductions = reduce_and_show(campaign.subject, store, outcome.campaign, allowed, view)
-    report_outcome(campaign, store, outcome, view, [], reductions)
+    lives = RunLives.until_now(before, store, campaign.subject.name)
+    found = [fault.id for fault in outcome.faults]
+    failing = lives.failing(options["fail_on"] or ANY, found)
+    report_outcome(campaign, store, outcome, view, [], reductions, lives, failing)
     if options["save"]:
         _save_replay(Path(options["save"]), campaign.subject, store, outcome)
     if outcome.interrupted:
         return 130
-    return int(bool(outcome.faults))
+    return int(bool(failing))
 
 
 def _code_coverage(reference: str, options: dict[str, Any]) -> CoverageOptions | None:

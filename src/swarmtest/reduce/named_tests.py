@@ -62,15 +62,26 @@ def named_test(
     if Path(name).exists():
         return _from_file(Path(name), prepare)
     if re.fullmatch(r"[0-9a-f]{8}", name):
-        opened = _open(store)
-        campaign, trial, reduced_test = _smallest_of_fault(opened, name)
-        if reduced_test is None:
-            return _from_store(opened, campaign, trial, timeout, prepare)
-        subject, reference = load_subject(opened.campaign(campaign), prepare)
-        return NamedTest(subject, json.loads(reduced_test), name, campaign, reference)
+        return fault_test(_open(store), name, None, timeout, prepare)
     if "#" in name or name.isdigit():
         raise UserError(f"{name!r} is not CAMPAIGN#TRIAL, like 3#17, nor a file")
     return _from_file(Path(name), prepare)
+
+
+def fault_test(
+    store: Store,
+    fault: str,
+    subject: str | None,
+    timeout: float | None,
+    before_loading: Prepare | None = None,
+) -> NamedTest:
+    """Return the smallest test of a fault, of this subject or of any."""
+    prepare = before_loading or (lambda reference: None)
+    campaign, trial, reduced_test = _smallest_of_fault(store, fault, subject)
+    if reduced_test is None:
+        return _from_store(store, campaign, trial, timeout, prepare)
+    loaded, reference = load_subject(store.campaign(campaign), prepare)
+    return NamedTest(loaded, json.loads(reduced_test), fault, campaign, reference)
 
 
 def _refuse_no_name(name: str) -> None:
@@ -131,13 +142,17 @@ def _open(store: str | None) -> Store:
     return open_store(store, must_exist=True, read_only=True)
 
 
-def _smallest_of_fault(store: Store, fault: str) -> tuple[int, int, str | None]:
+def _smallest_of_fault(
+    store: Store, fault: str, subject: str | None = None
+) -> tuple[int, int, str | None]:
     """Return the campaign and trial of a fault's smallest test, and its reduced test or None.
 
     Between tests of equal size a reduced one wins, then one of the newest campaign.
     """
     candidates: list[tuple[int, int, int, int, str | None]] = []
     for campaign in store.campaigns():
+        if subject is not None and campaign.subject != subject:
+            continue
         number = campaign.id
         candidates += [
             (record.size, 1, -number, record.trial, None)

@@ -9,12 +9,13 @@ from __future__ import annotations
 import itertools
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
 
 from swarmtest.campaign.budget import Budget, parse_seconds
+from swarmtest.campaign.failing_faults import ANY, RunLives
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError
 from swarmtest.core.formatting import plural
@@ -56,10 +57,12 @@ from swarmtest.search.views import (
 )
 from swarmtest.search.visits import Visit
 from swarmtest.store import open_store
+from swarmtest.store.fault_lives import FaultLife, fault_lives
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord, FaultRecord
 from swarmtest.ui.options import existing_store, latest_campaign, store_option
-from swarmtest.ui.run_options import parse_budget, parse_seed
+from swarmtest.ui.run_options import fail_on_option, parse_budget, parse_seed
+from swarmtest.ui.terminal.fault_lives import announce
 from swarmtest.ui.terminal.output import show_status
 from swarmtest.ui.terminal.text import json_text
 
@@ -170,6 +173,7 @@ def search(context: click.Context) -> None:
     help="Visit N points at a time, each in its own process.",
 )
 @click.option("--resume", type=int, metavar="CAMPAIGN", help="Continue a search that stopped.")
+@fail_on_option
 @store_option
 @json_option
 @click.option("-q", "--quiet", is_flag=True, help="Print only the result, no progress.")
@@ -183,7 +187,7 @@ def run(space: str, **options: Any) -> int:
     swarmtest search run airlines.toml --fitness hits,-seconds -e optuna:sampler=nsga2
     swarmtest search run airlines.toml --resume 3               after Ctrl-C
 
-    Exit status: 0 no fault, 1 faults found.
+    Exit status: 0 no fault (with --fail-on new: no new one), 1 faults found.
     """
     file = load_space(space)
     if options["resume"] is not None and options["repeats"] != 1:
@@ -210,8 +214,10 @@ def run_searches(
     """Search once or several times with these `arguments`, and print the outcome."""
     seed = parse_seed(options["seed"])
 
+    before = fault_lives(store, space.name)
+
     def make(number: int) -> Search:
-        view = _Progress() if shown else None
+        view = _Progress(before) if shown else None
         return Search(space, seed=number, isolated=True, store=store, on_progress=view, **arguments)
 
     if shown:
@@ -231,20 +237,23 @@ def run_searches(
             click.echo("\n" + summaries_text(summaries(outcomes), len(outcomes)))
     if any(outcome.interrupted for outcome in outcomes):
         return 130
-    return int(any(outcome.faults for outcome in outcomes))
+    found = {fault.id: None for outcome in outcomes for fault in outcome.faults}
+    lives = RunLives.until_now(before, store, space.name)
+    return int(bool(lives.failing(options["fail_on"] or ANY, found)))
 
 
 class _Progress:
     """A progress line, overwritten on a terminal; new faults get lines of their own."""
 
-    def __init__(self) -> None:
+    def __init__(self, before: Mapping[str, FaultLife]) -> None:
+        self._before = before
         self._live = sys.stderr.isatty()
 
     def __call__(self, progress: SearchProgress, faults: list[FaultRecord]) -> None:
         for fault in faults:
             if self._live:
                 show_status("")
-            click.echo(f"new fault {fault.id}: {fault.signature}", err=True)
+            click.echo(str(announce(fault, self._before)), err=True)
         if self._live:
             show_status(progress_line(progress))
 

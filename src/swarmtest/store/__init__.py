@@ -11,6 +11,7 @@ from swarmtest.store.export import FORMATS, export_campaign
 from swarmtest.store.interface import Store, is_postgres, redacted
 from swarmtest.store.records import (
     CampaignRecord,
+    FaultEvent,
     FaultRecord,
     ProgressPoint,
     ReductionRecord,
@@ -29,6 +30,7 @@ __all__ = [
     "DEFAULT_PATH",
     "FORMATS",
     "CampaignRecord",
+    "FaultEvent",
     "FaultRecord",
     "ProgressPoint",
     "ReductionRecord",

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -30,9 +31,11 @@ from swarmtest.core.targets import Target
 from swarmtest.store.blocks import TrialBlock
 from swarmtest.store.blocks.columns import ODD_COUNTS, ODD_HITS
 from swarmtest.store.copies import IdTranslation
+from swarmtest.store.fault_lives import EVENTS
 from swarmtest.store.interface import Store
 from swarmtest.store.records import (
     CampaignRecord,
+    FaultEvent,
     FaultRecord,
     ReductionRecord,
     TestRecord,
@@ -55,6 +58,7 @@ _HINTS = {
     for each in (
         CampaignRecord,
         TrialRecord,
+        FaultEvent,
         FaultRecord,
         TestRecord,
         ReductionRecord,
@@ -104,6 +108,30 @@ def find_damage(store: Store) -> Iterator[Damage]:
         yield Damage(f"target {id}", "it is not what it should be")
     for number in numbers:
         yield from _campaign_damage(store, number, targets)
+    yield from _history_damage(store, {0, *numbers})
+
+
+def _history_damage(store: Store, numbers: set[int]) -> Iterator[Damage]:
+    try:
+        events = store.fault_events()
+    except Exception as error:
+        yield Damage("the history of faults", _cannot("read", error))
+        return
+    for at, event in enumerate(events, start=1):
+        problem = _event_problem(event, numbers)
+        if problem:
+            yield Damage(f"the history of faults, event {at}", problem)
+
+
+def _event_problem(event: FaultEvent, numbers: set[int]) -> str:
+    """Return what is wrong with an event; empty if nothing is."""
+    for name in _wrong_types(event, event._fields):
+        return f"its {name} is not what it should be"
+    if event.event not in EVENTS:
+        return f"nothing is called {event.event!r}"
+    if not math.isfinite(event.time):
+        return f"its time is {event.time}"
+    return "" if event.campaign in numbers else f"there is no campaign {event.campaign}"
 
 
 def _sound_targets(store: Store) -> BitMap:
@@ -141,7 +169,7 @@ class _CampaignReader:
     """Reads a campaign, and notes what is damaged."""
 
     def __init__(self, store: Store, number: int, targets: BitMap) -> None:
-        self._store = store
+        self._store = store.recorded
         self._number = number
         self._targets = targets
         self._decoded_hits: dict[bytes, str] = {}
@@ -424,7 +452,8 @@ def _wrong_types(record: Any, names: Iterable[str]) -> list[str]:
 def _has_type(value: object, hint: Any) -> bool:
     if hint is float:
         return isinstance(value, int | float)
-    return isinstance(value, get_origin(hint) if get_origin(hint) is dict else hint)
+    origin = get_origin(hint)
+    return isinstance(value, origin if origin in (dict, tuple) else hint)
 
 
 _NUMBER = (int, float, type(None))
@@ -441,7 +470,7 @@ _OPTIONS: dict[str, Any] = {
     "killed": [int],
     "seconds": _NUMBER,
     "memory": (str, *_NUMBER),
-    **dict.fromkeys(("machine", "part", "python"), str),
+    **dict.fromkeys(("machine", "part", "python", "version"), str),
 }
 """The forms of options: a type or types, a list of what is in it, or a mapping with known keys."""
 
@@ -545,6 +574,7 @@ def save_readable(source: Store, destination: Store) -> Iterator[SavedCampaign]:
     SavedCampaign(campaign=1, number=1, trials=1, lost=1, why='')
     """
     targets = _sound_targets(source)
+    new_numbers = {0: 0}
     for number in source.campaign_numbers():
         reader = _CampaignReader(source, number, targets)
         try:
@@ -552,7 +582,24 @@ def save_readable(source: Store, destination: Store) -> Iterator[SavedCampaign]:
         except _CampaignLostError as lost:
             yield SavedCampaign(number, 0, 0, 0, str(lost))
             continue
-        yield _save_campaign(source, destination, reader, record, space)
+        saved = _save_campaign(source, destination, reader, record, space)
+        new_numbers[number] = saved.number
+        yield saved
+    _save_history(source, destination, new_numbers)
+    with suppress(Exception):  # they are only about how faults are shown
+        destination.decide_faults(source.fault_decisions())
+
+
+def _save_history(source: Store, destination: Store, new_numbers: dict[int, int]) -> None:
+    """Save the sound events of faults; `new_numbers` has the campaigns that were saved."""
+    with suppress(Exception):  # nothing of it can be read; `find_damage` says so
+        destination.add_fault_events(
+            [
+                event._replace(campaign=new_numbers[event.campaign])
+                for event in source.fault_events()
+                if not _event_problem(event, {*new_numbers})
+            ]
+        )
 
 
 def _save_campaign(

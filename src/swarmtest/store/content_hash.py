@@ -24,7 +24,7 @@ from swarmtest.store.blocks import BlockHits, TrialBlock, unpacked
 from swarmtest.store.blocks.columns import ODD_COUNTS, ODD_HITS
 from swarmtest.store.blocks.hits import Ints, Words
 from swarmtest.store.interface import Store
-from swarmtest.store.records import CampaignRecord
+from swarmtest.store.records import CampaignRecord, FaultRecord
 
 _SECTIONS = ("campaign", "sources", "watched", "trials", "faults", "tests", "reductions", "workers")
 _NUMBERS = ("numbers", "seeds", "verdicts", "steps", "skipped", "cpu_ns", "wall_ns")
@@ -36,6 +36,8 @@ _VALUES = {
     "faults": "fault_index",
     "missing": "missing_index",
 }
+_HASHED = FaultRecord._fields.index("code")
+"""How many fields of a fault are hashed: the code follows from the test, groups are no contents."""
 _text = json.JSONEncoder(sort_keys=True).encode
 
 Rows = npt.NDArray[np.uint8]
@@ -55,6 +57,7 @@ def campaign_hash(store: Store, campaign: int, record: CampaignRecord | None = N
     ...     campaign_hash(store, 1) == campaign_hash(store, 2)
     True
     """
+    store = store.recorded
     content = ContentHash(store)
     content.add_rest(campaign, record or store.campaign(campaign))
     for block in store.blocks(campaign):
@@ -88,7 +91,7 @@ class ContentHash:
         for target in sorted(self._store.watched_targets(campaign).values()):
             self._add("watched", target)
         for fault in sorted(self._store.faults(campaign)):
-            self._add("faults", fault[:-1])  # without the count, which follows from the trials
+            self._add("faults", fault[:_HASHED])
         for test in self._store.tests(campaign):
             self._add("tests", test)
         for reduction in self._store.reductions(campaign):

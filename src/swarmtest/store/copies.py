@@ -72,9 +72,11 @@ def copy_campaign(
     ...     copied.trials, copy_campaign(old, new, number).was_there
     (2, True)
     """
+    source, destination = source.recorded, destination.recorded
     record = source.campaign(campaign)
     earlier = _complete_copy(source, destination, campaign, record)
     if earlier is not None:
+        _copy_history(source, destination, record, earlier.number)
         return earlier
     number = _unfinished_copy(destination, record) or destination.add_campaign(
         replace(record, status=COPYING, options=_marked(record), outside=None, id=0)
@@ -96,7 +98,9 @@ def copy_campaign(
             f"campaign {number} in {destination.url} differs from campaign {campaign} in "
             f"{source.url}: if that campaign is still running, copy it again when it has ended"
         )
+    _copy_history(source, destination, record, number)
     destination.update_campaign(number, status=record.status, options=record.options)
+    _copy_decisions(source, destination, campaign)
     return CampaignCopy(number, trials, wanted, unknown_targets=content.unknown_targets)
 
 
@@ -207,6 +211,37 @@ def _copy_rest(source: Store, destination: Store, campaign: int, number: int) ->
         destination.add_reduction(number, reduction)
     for worker in source.workers(campaign):
         destination.note_worker(number, worker)
+
+
+def _copy_decisions(source: Store, destination: Store, campaign: int) -> None:
+    """Copy what was decided about the campaign's faults, unless the destination decided itself."""
+    faults = {fault.id for fault in source.faults(campaign)}
+    decided = {(each.fault, each.decided_by) for each in destination.fault_decisions()}
+    new = [
+        each
+        for each in source.fault_decisions()
+        if each.fault in faults and (each.fault, each.decided_by) not in decided
+    ]
+    if new:
+        destination.decide_faults(new)
+
+
+def _copy_history(source: Store, destination: Store, record: CampaignRecord, number: int) -> None:
+    """Copy what happened to the faults of a subject, and check the copy.
+
+    What other campaigns showed is copied with them. An event that was copied before is not copied
+    again, so marks that were made since are added to an earlier copy.
+    """
+    events = [
+        event._replace(campaign=number if event.campaign else 0)
+        for event in source.fault_events(record.subject)
+        if event.campaign in (0, record.id)
+    ]
+    if not events:
+        return
+    destination.add_fault_events(events)
+    if not {*events} <= {*destination.fault_events(record.subject)}:
+        raise UserError(f"the history of faults in {destination.url} differs from {source.url}")
 
 
 def _batches(items: Iterable[T]) -> Iterator[list[T]]:

@@ -18,6 +18,7 @@ from swarmtest.core.formatting import csv_row, printable
 from swarmtest.core.result import Verdict
 from swarmtest.core.space import Space
 from swarmtest.core.targets import unpack_hits
+from swarmtest.store.fault_lives import fault_lives
 from swarmtest.store.interface import Store
 from swarmtest.store.records import ReductionRecord, TrialRecord, unpack_counts, unpack_floats
 
@@ -32,6 +33,7 @@ _PLAIN = {
     "verdict": "string",
     "fault": "string",
     "signature": "string",
+    "fault_state": "string",
     "steps": "int64",
     "skipped": "int64",
     "cpu_ms": "float64",
@@ -63,7 +65,7 @@ def export_campaign(store: Store, campaign: int, format: str, out: BinaryIO) -> 
     >>> export_campaign(store, campaign, "csv", text)
     1
     >>> print(text.getvalue().decode().splitlines()[1])
-    1,0,0,passed,,,9,0,0.0,0.0,,1,9,,,,,,,
+    1,0,0,passed,,,,9,0,0.0,0.0,,1,9,,,,,,,
     >>> store.close()
     """
     if format not in FORMATS:
@@ -89,6 +91,7 @@ class _Table:
         self._store = store
         self._campaign = campaign
         self._signatures: dict[str, str] = {}
+        self._states: dict[str, str] = {}
         self._targets: dict[int, str] = {}
         self._reductions = {r.trial: r for r in store.reductions(campaign) if r.test}
         self.space = Space.from_json(store.campaign(campaign).space)
@@ -141,6 +144,7 @@ class _Table:
             "verdict": Verdict(trial.verdict).label,
             "fault": trial.fault,
             "signature": self._signatures.get(trial.fault or ""),
+            "fault_state": self._states.get(trial.fault or ""),
             "steps": trial.steps,
             "skipped": trial.skipped,
             "cpu_ms": trial.cpu_ns / 1e6,
@@ -163,6 +167,8 @@ class _Table:
         if {t.fault for t in trials if t.fault} - self._signatures.keys():
             faults = self._store.faults(self._campaign)
             self._signatures = {fault.id: fault.signature for fault in faults}
+            lives = fault_lives(self._store, self._store.campaign(self._campaign).subject)
+            self._states = {life.fault: life.state for life in lives.values()}
         hits = {id for t in trials if t.hits for id in unpack_hits(t.hits)}
         new = hits - self._targets.keys()
         if new:

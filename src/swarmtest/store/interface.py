@@ -28,9 +28,11 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Verdict
 from swarmtest.core.targets import Source, Target
+from swarmtest.store.fault_groups import FaultDecision
 from swarmtest.store.loose_blocks import BlockLayout, PackedBlock, features_of
 from swarmtest.store.records import (
     CampaignRecord,
+    FaultEvent,
     FaultRecord,
     ProgressPoint,
     ReductionRecord,
@@ -211,7 +213,8 @@ class Store:
 
     The other methods have defaults that use these. Override those that can be faster: the defaults
     of `blocks`, `trial_numbers`, `summary`, `progress`, `hit_summary` and `feature_summary` read
-    all trials. A class without one of the methods says so when it is used:
+    all trials. Without `add_fault_events` and `fault_events`, faults cannot be marked and are
+    never called fixed. A class without one of the methods says so when it is used:
 
     >>> class ListStore(Store):
     ...     url = "a list"
@@ -339,9 +342,49 @@ def update_campaign(self, campaign, **changes)
 
     # With defaults.
 
+    @property
+    def recorded(self) -> Store:
+        """The same store, with faults as they were recorded, whatever was decided about them."""
+        return self
+
+    def fault_decisions(self) -> list[FaultDecision]:
+        """Return the decisions which recorded faults are one, in the order of the faults' ids."""
+        return []
+
+    def decide_faults(
+        self, decisions: Sequence[FaultDecision], forget: Sequence[FaultDecision] = ()
+    ) -> None:
+        """Store decisions in place of earlier ones of the same faults, and take others back."""
+        raise UserError(f"{self.url}: this kind of store keeps no decisions about faults")
+
+    @property
+    def keeps_fault_events(self) -> bool:
+        """Whether the store defines `add_fault_events` and `fault_events`."""
+        return type(self).add_fault_events is not Store.add_fault_events
+
+    def add_fault_events(self, events: Sequence[FaultEvent]) -> None:
+        """Store what happened to faults; an event that is stored already is not stored again."""
+        raise UserError(
+            f"store {self.url} keeps no history of faults: its class {type(self).__qualname__} "
+            "defines no add_fault_events"
+        )
+
+    def fault_events(self, subject: str | None = None) -> list[FaultEvent]:
+        """Return what happened to the faults of a subject, or of all, in the order of time.
+
+        `delete_campaign` deletes the events of a subject together with its last campaign. Until
+        then they stay, with the number 0 in place of that of the deleted campaign.
+        """
+        return []
+
     def integrity(self) -> list[str]:
         """Return what the database itself finds wrong with its files, a line for each."""
         return []
+
+    def fault_ids(self) -> list[tuple[int, str]]:
+        """Return the number of each campaign with the ids of its faults, in order."""
+        numbers = self.campaign_numbers()
+        return [(number, fault.id) for number in numbers for fault in self.faults(number)]
 
     def campaign_numbers(self) -> list[int]:
         """Return the numbers of all campaigns, oldest first, also of damaged ones."""

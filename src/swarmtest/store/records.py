@@ -146,6 +146,31 @@ class FaultRecord(NamedTuple):
     """How many trials showed it; computed when it is read."""
     code: str = ""
     """The shortest test as its subject printed it, so that it can be shown without the subject."""
+    also: tuple[str, ...] = ()
+    """The recorded faults that are shown as this one (`swarmtest.store.fault_groups`)."""
+
+
+class FaultEvent(NamedTuple):
+    """Something that happened to a fault of a subject; `swarmtest.store.fault_lives` explains them.
+
+    >>> FaultEvent("stack.py", "4ee18053", "seen", time=5.0, version="3f2a1bc40d17").campaign
+    0
+    """
+
+    subject: str
+    """`CampaignRecord.subject`."""
+    fault: str
+    """`FaultRecord.id`."""
+    event: str
+    """``seen``, ``older`` (seen in an older version than the fix), ``passed`` (its test ran, and
+    passed each time), or what a person marked it as: ``known``, ``open``, ``fixed``."""
+    time: float
+    """Seconds since 1970."""
+    version: str = ""
+    """What was tested: commit and packages; empty if that is not known."""
+    campaign: int = 0
+    """The campaign that showed it; 0 if it was none, or if it was deleted."""
+    note: str = ""
 
 
 class ReductionRecord(NamedTuple):

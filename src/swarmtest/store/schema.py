@@ -14,6 +14,8 @@ Version history:
 5. Tests of faults as code, so that showing them loads no subject.
 6. Trials in blocks of some thousand, by column, instead of a row each. The rows of older stores are
    converted by `conversion`, which is not SQL.
+7. Decisions which recorded faults are one.
+8. What happened to faults, over all campaigns of a subject.
 
 When the schema changes: add a line here, raise `VERSION`, change the tables, and add the step from
 the previous version to `_MIGRATIONS`. An older step that uses a table that you change needs a copy
@@ -27,7 +29,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-VERSION = 6
+VERSION = 8
 """The version of the tables below."""
 
 BLOCKS = 6
@@ -261,6 +263,21 @@ CREATE TABLE block_hits (
 ){clustered};
 """
 
+_FAULT_EVENTS = """
+-- What happened to faults, over all campaigns of their subject. Rows stay when their campaign is
+-- deleted, as long as the store has another campaign of the subject.
+CREATE TABLE fault_events (
+    id       {id_never_reused},
+    subject  TEXT NOT NULL,         -- campaigns.subject
+    fault    {sortable} NOT NULL,   -- faults.id
+    event    TEXT NOT NULL,         -- seen, older, passed; marked by a person: known, open, fixed
+    time     {real} NOT NULL,       -- seconds since 1970
+    version  TEXT NOT NULL,         -- commit and packages that were tested; '' if not known
+    campaign BIGINT NOT NULL,       -- campaigns.id; 0 if it was none, or if it is deleted
+    note     TEXT NOT NULL
+);
+"""
+
 _OLD_BLOCKS = """
 CREATE TABLE blocks (
     campaign BIGINT NOT NULL,
@@ -277,8 +294,22 @@ CREATE TABLE blocks (
 ){clustered};
 """
 
+_FAULT_DECISIONS = """
+-- Which faults are shown as one, in all campaigns of the store. The tables of campaigns stay as
+-- they were recorded. The decision of a person wins over that of a rule.
+CREATE TABLE fault_decisions (
+    fault      {sortable} NOT NULL, -- faults.id
+    same_as    {sortable} NOT NULL, -- the fault as which it is shown; the same: on its own
+    decided_by {sortable} NOT NULL, -- rule, person
+    reason     TEXT NOT NULL,
+    decided    {real} NOT NULL,     -- seconds since 1970
+    PRIMARY KEY (fault, decided_by)
+){clustered};
+"""
+
 _TABLES = [
-    *(_CAMPAIGNS, _BLOCKS, _FAULTS, _TARGETS, _REDUCTIONS, _WORKERS),
+    *(_CAMPAIGNS, _BLOCKS, _FAULTS, _TARGETS, _REDUCTIONS, _WORKERS, _FAULT_DECISIONS),
+    _FAULT_EVENTS,
     *("{large}", "{extra}"),
 ]
 """What creates a store."""
@@ -315,6 +346,8 @@ DROP TABLE targets_1;
         _BLOCKS,
         "{large}",
     ],
+    7: [_FAULT_DECISIONS],
+    8: [_FAULT_EVENTS],
 }
 """What leads to each version from the one before it."""
 
@@ -333,7 +366,7 @@ def statements(dialect: Dialect, version: int, to: int = VERSION) -> list[str]:
     They have to run in one transaction, in which nobody else changes the tables.
 
     >>> len(statements(SQLITE, 3)), statements(POSTGRES, VERSION)
-    (10, [])
+    (12, [])
     """
     if version == 0:
         parts = _TABLES

@@ -6,19 +6,27 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields, replace
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 from swarmtest.core.errors import UserError
 from swarmtest.core.strategy_names import current_strategy_text
 from swarmtest.core.targets import Source, Target
+from swarmtest.store.fault_groups import (
+    FaultDecision,
+    groups_of,
+    merge_faults,
+    merge_reductions,
+)
 from swarmtest.store.interface import Store, damaged, no_campaign
 from swarmtest.store.records import (
     CampaignRecord,
+    FaultEvent,
     FaultRecord,
     ReductionRecord,
     TestRecord,
@@ -30,6 +38,7 @@ CAMPAIGN = ", ".join(field.name for field in fields(CampaignRecord))
 
 REDUCTION = ", ".join(ReductionRecord._fields)
 WORKER = ", ".join(WorkerRecord._fields)
+FAULT_EVENT = ", ".join(FaultEvent._fields)
 TARGET = ", ".join(Target._fields)
 """The columns of the other records. In SQL, each value is a ``?``."""
 
@@ -48,10 +57,37 @@ INSERT INTO workers (campaign, {WORKER}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (campaign, name) DO UPDATE SET
     ({WORKER}) = ({", ".join(f"excluded.{name}" for name in WorkerRecord._fields)})
 """
+DECISION = ", ".join(FaultDecision._fields)
+ADD_DECISION = f"""
+INSERT INTO fault_decisions ({DECISION}) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (fault, decided_by) DO UPDATE SET
+    ({DECISION}) = ({", ".join(f"excluded.{name}" for name in FaultDecision._fields)})
+"""
+FORGET_DECISION = "DELETE FROM fault_decisions WHERE fault = ? AND decided_by = ?"
 ADD_CAMPAIGN_SOURCE = """
 INSERT INTO campaign_sources (campaign, source, place) VALUES (?, ?, ?)
 ON CONFLICT (campaign, source) DO UPDATE SET place = excluded.place WHERE excluded.place <> ''
 """
+
+# In PostgreSQL, a value without a table needs a type.
+ADD_FAULT_EVENT = f"""
+INSERT INTO fault_events ({FAULT_EVENT})
+SELECT subject, fault, event, time, version, campaign, note
+FROM (SELECT CAST(? AS TEXT) AS subject, CAST(? AS TEXT) AS fault, CAST(? AS TEXT) AS event,
+             CAST(? AS DOUBLE PRECISION) AS time, CAST(? AS TEXT) AS version,
+             CAST(? AS BIGINT) AS campaign, CAST(? AS TEXT) AS note) AS new
+WHERE NOT EXISTS (
+    SELECT 1 FROM fault_events AS old
+    WHERE old.subject = new.subject AND old.fault = new.fault AND old.event = new.event
+      AND old.time = new.time AND old.version = new.version AND old.campaign = new.campaign
+      AND old.note = new.note
+)
+"""
+FORGET_FAULT_EVENTS = (
+    "UPDATE fault_events SET campaign = 0 WHERE campaign = ?",
+    "DELETE FROM fault_events WHERE subject NOT IN (SELECT subject FROM campaigns)",
+)
+"""After a campaign was deleted: its number, and the histories of subjects without a campaign."""
 
 OF_A_CAMPAIGN = (
     *("blocks", "block_faults", "block_targets", "block_hits"),
@@ -159,6 +195,28 @@ FROM faults WHERE campaign = ? ORDER BY first_trial, id
 class SqlStore(Store):
     """The part of a store that reads; queries have a ``?`` for each value."""
 
+    _as_recorded = False
+
+    @property
+    def recorded(self) -> Self:
+        """The same store, with faults as they were recorded, whatever was decided about them."""
+        if self._as_recorded:
+            return self
+        other = copy.copy(self)  # it shares the connection
+        other._as_recorded = True
+        return other
+
+    def fault_decisions(self) -> list[FaultDecision]:
+        """Return the decisions which recorded faults are one, in the order of the faults' ids."""
+        rows = self._rows(f"SELECT {DECISION} FROM fault_decisions ORDER BY fault, decided_by")
+        decisions = [FaultDecision._make(self._decoded(row)) for row in rows]
+        # A store from elsewhere may hold anything.
+        return [each for each in decisions if all(isinstance(part, str) for part in each[:4])]
+
+    def _groups(self) -> dict[str, str]:
+        """Return the fault as which each merged fault is shown."""
+        return {} if self._as_recorded else groups_of(self.fault_decisions())
+
     def _rows(self, query: str, *values: Any) -> list[Row]:
         """Return all rows of a query."""
         raise NotImplementedError
@@ -226,8 +284,26 @@ class SqlStore(Store):
     def faults(self, campaign: int) -> list[FaultRecord]:
         """Return the campaign's faults with their counts, in the order of their first trials."""
         self._must_have(campaign)
-        records = [FaultRecord._make(self._decoded(row)) for row in self._rows(_FAULTS, campaign)]
-        return [record._replace(count=int(record.count or 0)) for record in records]
+        records = [FaultRecord(*self._decoded(row)) for row in self._rows(_FAULTS, campaign)]
+        counted = [record._replace(count=int(record.count or 0)) for record in records]
+        groups = self._groups()
+        return merge_faults(counted, groups) if groups else counted
+
+    def fault_ids(self) -> list[tuple[int, str]]:
+        """Return the number of each campaign with the ids of its faults, in order."""
+        query = "SELECT campaign, id FROM faults ORDER BY campaign, first_trial, id"
+        return [(number, self._decoded((id,))[0]) for number, id in self._rows(query)]
+
+    def fault_events(self, subject: str | None = None) -> list[FaultEvent]:
+        """Return what happened to the faults of a subject, or of all, in the order of time."""
+        query = f"SELECT {FAULT_EVENT} FROM fault_events"
+        if subject is None:
+            rows = self._rows(f"{query} ORDER BY time, id")
+        else:
+            rows = self._rows(
+                f"{query} WHERE subject = ? ORDER BY time, id", self._encoded(subject)
+            )
+        return [FaultEvent._make(self._decoded(row)) for row in rows]
 
     def reductions(self, campaign: int) -> list[ReductionRecord]:
         """Return the campaign's reductions, in the order of their faults' ids."""
@@ -238,7 +314,9 @@ class SqlStore(Store):
         )
         records = [ReductionRecord._make(self._decoded(row)) for row in rows]
         # SQLite has no booleans.
-        return [record._replace(complete=bool(record.complete)) for record in records]
+        plain = [record._replace(complete=bool(record.complete)) for record in records]
+        groups = self._groups()
+        return merge_reductions(plain, groups) if groups else plain
 
     def test(self, campaign: int, trial: int) -> str | None:
         """Return the JSON of a stored test (kept on request, or a fault's shortest), or None."""

@@ -59,14 +59,15 @@ class _Selection(NamedTuple):
     after: int
     before: int
     verdict: int | None
-    fault: str | None
+    faults: tuple[str, ...] | None
+    """Any of these; None: whatever it showed."""
 
     def has(self, trial: TrialRecord) -> bool:
         """Return whether a trial is selected."""
         return (
             self.after < trial.trial < self.before
             and self.verdict in (None, trial.verdict)
-            and self.fault in (None, trial.fault)
+            and (self.faults is None or trial.fault in self.faults)
         )
 
     def condition(self) -> tuple[str, list[Any]]:
@@ -74,12 +75,13 @@ class _Selection(NamedTuple):
         text, values = "", list[Any]()
         if self.verdict is not None and self.verdict in range(len(_VERDICTS)):
             text += f" AND {_VERDICTS[self.verdict]} > 0"
-        if self.fault is not None:
+        if self.faults is not None:
+            marks = ", ".join("?" for _ in self.faults)
             text += (
                 " AND EXISTS (SELECT 1 FROM block_faults WHERE block_faults.campaign = "
-                "blocks.campaign AND block_faults.first = blocks.first AND fault = ?)"
+                f"blocks.campaign AND block_faults.first = blocks.first AND fault IN ({marks}))"
             )
-            values.append(self.fault)
+            values += self.faults
         return text, values
 
 
@@ -180,7 +182,9 @@ class BlockStore(SqlStore):
         """Stream the trials with numbers above `after` as columns, in order."""
         self._must_have(campaign)
         selection = _Selection(after, FAR, None, None)
-        return (_part(block, selection) for block in self._blocks(campaign, selection, hits=hits))
+        groups = self._groups()
+        blocks = self._blocks(campaign, selection, hits=hits)
+        return (_part(block, selection).with_faults(groups) for block in blocks)
 
     def packed_blocks(self, campaign: int) -> Iterator[PackedBlock]:
         """Stream the trials of a campaign as blocks that `record_blocks` of another store takes."""
@@ -330,25 +334,31 @@ class BlockStore(SqlStore):
         """Stream trials in the order of their numbers, all or a selection."""
         self._must_have(campaign)
         highest = FAR if before is None else min(before, FAR)
-        selection = _Selection(min(after, FAR), highest, verdict, self._encoded(fault))
-        return self._trials(campaign, selection, fault, newest_first, limit)
+        groups = self._groups()
+        faults = None if fault is None else _members(fault, groups)
+        selection = _Selection(min(after, FAR), highest, verdict, faults)
+        found = self._trials(campaign, selection, newest_first, limit)
+        if not groups:
+            return found
+        return (each._replace(fault=groups.get(each.fault or "", each.fault)) for each in found)
 
     def _trials(
         self,
         campaign: int,
         selection: _Selection,
-        fault: str | None,
         newest_first: bool,
         limit: int | None,
     ) -> Iterator[TrialRecord]:
         left = FAR if limit is None else limit
         if left <= 0:
             return
-        plain = selection._replace(fault=fault)
+        faults = selection.faults
+        encoded = None if faults is None else tuple(str(self._encoded(each)) for each in faults)
+        in_sql = selection._replace(faults=encoded)
         layout = self._block_layout(campaign)
-        for row in self._block_rows(campaign, selection, newest_first=newest_first, hits=True):
+        for row in self._block_rows(campaign, in_sql, newest_first=newest_first, hits=True):
             try:
-                records = _selected(row, plain, layout, left, newest_first)
+                records = _selected(row, selection, layout, left, newest_first)
             except ValueError as error:
                 raise UserError(self._damaged_block(campaign, row, error)) from error
             yield from records
@@ -422,9 +432,18 @@ class BlockStore(SqlStore):
             for block in self.blocks(campaign, hits=False):
                 for bucket, *values in _bucket_sums(block, width):
                     _add(sums, bucket, min((bucket + 1) * width - 1, newest), values)
-        query = "SELECT first_trial FROM faults WHERE campaign = ? ORDER BY first_trial"
-        first_trials = [first for (first,) in self._rows(query, campaign)]
-        return _cumulated(sums, first_trials)
+        query = "SELECT id, first_trial FROM faults WHERE campaign = ? ORDER BY first_trial"
+        groups = self._groups()
+        first_trials: dict[str, int] = {}
+        for fault, first in self._rows(query, campaign):
+            first_trials.setdefault(groups.get(str(fault), str(fault)), first)
+        return _cumulated(sums, list(first_trials.values()))
+
+
+def _members(fault: str, groups: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the recorded faults that are shown as a fault; also if it is named by a member."""
+    shown = groups.get(fault, fault)
+    return (shown, *(member for member, group in groups.items() if group == shown))
 
 
 def _add(sums: dict[int, list[int]], bucket: int, last: int, values: Any) -> None:
@@ -491,9 +510,9 @@ def _positions(block: TrialBlock, selection: _Selection) -> Any:
     chosen = (block.numbers > selection.after) & (block.numbers < selection.before)
     if selection.verdict is not None:
         chosen &= block.verdicts == selection.verdict
-    if selection.fault is not None:
-        places = {fault: index for index, fault in enumerate(block.faults)}
-        chosen &= block.fault_index == places.get(selection.fault, len(places))
+    if selection.faults is not None:
+        wanted = [index for index, fault in enumerate(block.faults) if fault in selection.faults]
+        chosen &= np.isin(block.fault_index, wanted)
     return np.flatnonzero(chosen)
 
 

@@ -58,6 +58,10 @@ COMMANDS = {
         "swarmtest.focus.command:focus",
         "Test chosen code: generate random tests that hit it much more often.",
     ),
+    "watch": CommandEntry(
+        "swarmtest.watch.command:watch",
+        "Keep testing a subject while its code changes, until Ctrl-C or for a time.",
+    ),
     "resume": CommandEntry(
         "swarmtest.ui.commands.run:resume",
         "Continue a campaign that was interrupted, or give a finished one a larger budget.",
@@ -291,8 +295,8 @@ def group(context: click.Context) -> None:
     swarmtest roles                   why: the features that trigger or suppress each fault
     swarmtest replay 1#17             run trial 17 of campaign 1 again
 
-    Exit status: 0 no fault, 1 faults found, 2 an error in the input (one line says which),
-    130 interrupted.
+    Exit status: 0 no fault, 1 faults found (--fail-on says which count), 2 an error in the input
+    (one line says which), 130 interrupted.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from swarmtest.campaign.budget import Budget, check_workers, parse_seconds
+from swarmtest.campaign.failing_faults import FAIL_ON
 from swarmtest.campaign.reduced_faults import ReductionTime
 from swarmtest.core.errors import UserError
 from swarmtest.coverage.kinds import parse_kinds
@@ -193,6 +194,16 @@ def _note_old_name(old: str, new: str) -> None:
     )
 
 
+def fail_on_option(command: Command) -> Command:
+    """Add the option ``--fail-on``; its value is None if it is not given."""
+    return click.option(
+        "--fail-on",
+        type=click.Choice(FAIL_ON),
+        help="Which faults give exit status 1: new (not seen by this store before, or back again), "
+        "any, or never.  [default: any; with --avoid known: new]",
+    )(command)
+
+
 def avoid_option(command: Command) -> Command:
     """Add the option ``--avoid``."""
     return click.option(
@@ -200,7 +211,8 @@ def avoid_option(command: Command) -> Command:
         multiple=True,
         metavar="FAULT",
         help="Leave out the features that trigger a fault of an earlier campaign, so that other "
-        "faults are found; `known`: all faults so far. May be repeated.",
+        "faults are found; `known`: all faults so far. May be repeated. A fault that is avoided, "
+        "and shows all the same, does not fail.",
     )(command)
 
 

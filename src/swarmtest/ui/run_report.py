@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from swarmtest.campaign.campaign import Campaign, Outcome
+from swarmtest.campaign.failing_faults import RunLives
 from swarmtest.campaign.reduced_faults import FaultReductions, reductions_of
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.formatting import plural
@@ -22,6 +23,7 @@ from swarmtest.store.interface import Store
 from swarmtest.store.records import FaultRecord, ReductionRecord, unpack_floats
 from swarmtest.subjects.subject import Subject
 from swarmtest.ui.options import screen_width
+from swarmtest.ui.terminal.fault_lives import life_data, life_lines
 from swarmtest.ui.terminal.progress import JsonLines, ProgressView
 from swarmtest.ui.terminal.reduced_tests import (
     as_shown,
@@ -49,6 +51,7 @@ def outcome_text(
     configurations: Mapping[str, str],
     why: Mapping[str, Sequence[str]],
     reductions: Mapping[str, ReductionRecord],
+    lives: RunLives,
 ) -> str:
     """Return the totals of a campaign, and each fault with its smallest test.
 
@@ -73,6 +76,7 @@ def outcome_text(
                 command_text(replay_words(outcome.campaign, fault, reduction), outcome.store),
                 why.get(fault.id, ()),
                 reduction_line(fault, reduction, outcome.campaign, subject.part),
+                life_lines(lives.after.get(fault.id), lives.before),
             ),
         ]
     return "\n".join(lines)
@@ -195,22 +199,32 @@ def report_outcome(
     view: ProgressView,
     handed: list[str],
     reduced: FaultReductions | None,
+    lives: RunLives,
+    failing: Sequence[str],
 ) -> None:
     """Print the result of a campaign.
 
     `handed` has lines about faults that were also handed to another tool; `reduced` is the result
-    of reducing the faults.
+    of reducing the faults; `failing` are the faults that count for the exit status.
     """
     tally = _tally(campaign, store, outcome)
     notes = reduction_notes(reduced, store.url) if reduced else []
     if isinstance(view, JsonLines):
-        view.event("end", _end_event(store, outcome, tally, [*handed, *notes]))
+        ending = _end_event(store, outcome, tally, [*handed, *notes], lives)
+        view.event("end", ending | {"failing": list(failing)})
         return
     races = _races(campaign, store, outcome, reduced)
     if races is not None:
         click.echo(races)
+        for fault in outcome.faults:
+            for line in life_lines(lives.after.get(fault.id), lives.before):
+                click.echo(f"  {fault.id}: {line}")
     else:
-        _print_outcome(campaign, store, outcome, reduced)
+        _print_outcome(campaign, store, outcome, reduced, lives)
+    forgiven = [fault.id for fault in outcome.faults if fault.id not in failing]
+    if forgiven:
+        count = plural(len(forgiven), "fault")
+        click.echo(f"  {count} without effect on the exit status: {', '.join(forgiven)}")
     if outcome.faults:
         command = command_text(f"roles {outcome.campaign}", outcome.store)
         click.echo(f"  why, with intervals: {command}")
@@ -240,7 +254,11 @@ def _tally(campaign: Campaign, store: Store, outcome: Outcome) -> Tally | None:
 
 
 def _print_outcome(
-    campaign: Campaign, store: Store, outcome: Outcome, reduced: FaultReductions | None
+    campaign: Campaign,
+    store: Store,
+    outcome: Outcome,
+    reduced: FaultReductions | None,
+    lives: RunLives,
 ) -> None:
     for note in [*outcome.notes, *_never_seen(campaign, outcome)]:
         click.echo(f"note: {note}")
@@ -249,7 +267,7 @@ def _print_outcome(
     why = with_reasons(_why(store, outcome), reduced)
     for fault, explanation in explanations_of(store, outcome.campaign).items():
         why.setdefault(fault, []).extend(explanation_lines(explanation))
-    click.echo(outcome_text(outcome, campaign.subject, configurations, why, reductions))
+    click.echo(outcome_text(outcome, campaign.subject, configurations, why, reductions, lives))
 
 
 def _races(
@@ -273,7 +291,7 @@ def race_width() -> int:
 
 
 def _end_event(
-    store: Store, outcome: Outcome, tally: Tally | None, notes: list[str]
+    store: Store, outcome: Outcome, tally: Tally | None, notes: list[str], lives: RunLives
 ) -> dict[str, Any]:
     """Return the fields of the last JSON event."""
     reductions = reductions_of(store, outcome.campaign)
@@ -284,6 +302,7 @@ def _end_event(
         "progress": vars(outcome.progress),
         "faults": [
             _fault_fields(fault, reductions.get(fault.id), explanations.get(fault.id))
+            | {"new": fault.id not in lives.before, "life": life_data(lives.after.get(fault.id))}
             for fault in outcome.faults
         ],
         "unused": outcome.unused,

@@ -100,6 +100,8 @@ def _fault_data(fault: FocusedFault) -> dict[str, Any]:
         "count": record.count,
         "trial": record.trial,
         "status": fault.status,
+        "known": fault.known,
+        "life": list(fault.life),
         "why_unknown": fault.why_unknown,
         "file": fault.location[0] if fault.location else None,
         "line": fault.location[1] if fault.location else None,

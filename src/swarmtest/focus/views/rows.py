@@ -33,7 +33,7 @@ _FEW_CONFIGURATIONS = 0.05
 """Distinct configurations up to this share of the tests are few; more than ten never are."""
 _ENOUGH_TESTS = 50
 _ENOUGH_HITS = 20
-_AGES = {"new": 0, "unknown": 1, "": 1, "old": 2}
+_AGES = {"new": 0, "unknown": 1, "": 1, "known": 2, "old": 3}
 
 
 def plain(text: str) -> str:
@@ -146,7 +146,7 @@ def aimed_at(outcome: FocusOutcome) -> list[FocusedTarget]:
 
 def by_age(faults: Iterable[FocusedFault]) -> list[FocusedFault]:
     """Sort faults: new ones first, old ones last; frequent ones before rare ones."""
-    return sorted(faults, key=lambda f: (_AGES[f.status], -f.record.count, f.record.id))
+    return sorted(faults, key=lambda f: (_AGES[f.age], -f.record.count, f.record.id))
 
 
 def is_failure(fault: FocusedFault) -> bool:
@@ -157,7 +157,7 @@ def is_failure(fault: FocusedFault) -> bool:
 def status_word(fault: FocusedFault) -> str:
     """Return ``new fault`` and the like; just ``fault`` if the base version was not checked."""
     words = {"new": "new fault", "old": "old fault", "unknown": "perhaps new fault"}
-    return words.get(fault.status, "fault")
+    return (words | {"known": "known fault"}).get(fault.age, "fault")
 
 
 @dataclass(frozen=True)
@@ -195,9 +195,10 @@ def _fault_counts(faults: Sequence[FocusedFault]) -> str:
         ("new", "new fault", "new faults"),
         ("unknown", "fault that may be new", "faults that may be new"),
         ("", "fault", "faults"),
+        ("known", "known fault", "known faults"),
         ("old", "old fault", "old faults"),
     ):
-        count = sum(fault.status == status for fault in faults)
+        count = sum(fault.age == status for fault in faults)
         if count:
             parts.append(f"{count:,} {singular if count == 1 else plural_form}")
     return ", ".join(parts) or "no fault"

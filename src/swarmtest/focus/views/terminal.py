@@ -321,6 +321,7 @@ def _fault_lines(fault: FocusedFault, width: int) -> list[str]:
     if message:
         description.append(f"  message: {message}")
     description.append(f"  shown by {tests_that_show(fault)}")
+    description += [f"  {plain(line)}" for line in fault.life]
     reduced = reduction_line(record, fault.reduced, fault.reduced_in, fault.part)
     if reduced:
         description.append(f"  {plain(reduced)}")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -270,6 +271,17 @@ class TrialBlock:
             self.features,
             lambda _, name: replaced[name] if name in replaced else getattr(self, name),
         )
+
+    def with_faults(self, groups: Mapping[str, str]) -> TrialBlock:
+        """Return the block with other ids for some faults; several may become the same."""
+        if not groups or groups.keys().isdisjoint(self.faults):
+            return self
+        shown = [groups.get(fault, fault) for fault in self.faults]
+        distinct = tuple(dict.fromkeys(shown))
+        numbers = np.array([*map(distinct.index, shown), -1], self.fault_index.dtype)
+        changed = copy.copy(self)
+        changed.__dict__.update(faults=distinct, fault_index=numbers[self.fault_index])
+        return changed
 
     def take(self, positions: npt.NDArray[Any]) -> TrialBlock:
         """Return the block with only the trials at these positions, which are in order.

@@ -17,6 +17,7 @@ from psycopg import errors, sql
 from swarmtest.core.errors import UserError
 from swarmtest.core.errors import version as own_version
 from swarmtest.core.targets import Source, Target
+from swarmtest.store.fault_groups import FaultDecision
 from swarmtest.store.interface import PostgresAddress
 from swarmtest.store.postgres import connection as why
 from swarmtest.store.postgres.batch import (
@@ -33,12 +34,16 @@ from swarmtest.store.postgres.batch import (
     with_marks,
 )
 from swarmtest.store.postgres.connection import Connection, PostgresServer
-from swarmtest.store.records import CampaignRecord, ReductionRecord, WorkerRecord
+from swarmtest.store.records import CampaignRecord, FaultEvent, ReductionRecord, WorkerRecord
 from swarmtest.store.schema import BLOCKS, POSTGRES, VERSION, statements
 from swarmtest.store.sql import (
+    ADD_DECISION,
+    ADD_FAULT_EVENT,
     ADD_WORKER,
     CAMPAIGN,
     FAR,
+    FORGET_DECISION,
+    FORGET_FAULT_EVENTS,
     OF_A_CAMPAIGN,
     TARGET,
     Row,
@@ -182,6 +187,9 @@ class PostgresStore(BlockStore):
                 connection.execute(f"DELETE FROM {table} WHERE campaign = %s", [campaign])
             connection.execute("DELETE FROM campaigns WHERE id = %s", [campaign])
             forget_sources(connection)
+            forget_number, forget_subjects = FORGET_FAULT_EVENTS
+            connection.execute(with_marks(forget_number), [campaign])
+            connection.execute(forget_subjects)
 
         self._server.write(delete)
 
@@ -214,6 +222,31 @@ class PostgresStore(BlockStore):
         def add(connection: Connection) -> None:
             self._hold(connection, campaign)
             insert_reduction(connection, campaign, reduction)
+
+        self._server.write(add)
+
+    def decide_faults(
+        self, decisions: Sequence[FaultDecision], forget: Sequence[FaultDecision] = ()
+    ) -> None:
+        """Store decisions in place of earlier ones of the same faults, and take others back."""
+
+        def decide(connection: Connection) -> None:
+            for old in forget:
+                connection.execute(
+                    with_marks(FORGET_DECISION), encode_row((old.fault, old.decided_by))
+                )
+            for new in decisions:
+                connection.execute(with_marks(ADD_DECISION), encode_row(new))
+
+        self._server.write(decide)
+
+    def add_fault_events(self, events: Sequence[FaultEvent]) -> None:
+        """Store what happened to faults; an event that is stored already is not stored again."""
+        rows = [encode_row(event) for event in events]
+
+        def add(connection: Connection) -> None:
+            for row in rows:
+                connection.execute(with_marks(ADD_FAULT_EVENT), row)
 
         self._server.write(add)
 

@@ -19,12 +19,17 @@ from typing import Any
 
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Source, Target
-from swarmtest.store.records import CampaignRecord, ReductionRecord, WorkerRecord
+from swarmtest.store.fault_groups import FaultDecision
+from swarmtest.store.records import CampaignRecord, FaultEvent, ReductionRecord, WorkerRecord
 from swarmtest.store.sql import (
     ADD_CAMPAIGN_SOURCE,
+    ADD_DECISION,
+    ADD_FAULT_EVENT,
     ADD_WORKER,
     CAMPAIGN,
     FAR,
+    FORGET_DECISION,
+    FORGET_FAULT_EVENTS,
     OF_A_CAMPAIGN,
     TARGET,
     Row,
@@ -128,6 +133,9 @@ class SqliteStore(BlockStore):
             connection.execute("DELETE FROM campaigns WHERE id = ?", (campaign,))
             for statement in _FORGET_SOURCES:
                 connection.execute(statement)
+            forget_number, forget_subjects = FORGET_FAULT_EVENTS
+            connection.execute(forget_number, (campaign,))
+            connection.execute(forget_subjects)
         self._file.shrink()
 
     def _write_trials(self, campaign: int, write: Callable[[TrialBatch], None]) -> None:
@@ -156,6 +164,22 @@ class SqliteStore(BlockStore):
         with self._file.transaction() as connection:
             self._must_have(campaign)
             insert_reduction(connection, campaign, reduction)
+
+    def decide_faults(
+        self, decisions: Sequence[FaultDecision], forget: Sequence[FaultDecision] = ()
+    ) -> None:
+        """Store decisions in place of earlier ones of the same faults, and take others back."""
+        with self._file.transaction() as connection:
+            for old in forget:
+                connection.execute(FORGET_DECISION, (old.fault, old.decided_by))
+            for new in decisions:
+                connection.execute(ADD_DECISION, new._replace(reason=storable(new.reason)))
+
+    def add_fault_events(self, events: Sequence[FaultEvent]) -> None:
+        """Store what happened to faults; an event that is stored already is not stored again."""
+        rows = [[storable(v) if isinstance(v, str) else v for v in event] for event in events]
+        with self._file.transaction() as connection:
+            connection.executemany(ADD_FAULT_EVENT, rows)
 
     def target_ids(self, targets: Sequence[Target]) -> list[int]:
         """Return the ids of targets, in the same order; new targets get new ids."""

@@ -14,6 +14,7 @@ from swarmtest.core.errors import UserError
 from swarmtest.store import open_store
 from swarmtest.store.copies import COPYING, copy_campaign
 from swarmtest.store.export import FORMATS, export_campaign
+from swarmtest.store.fault_lives import keep_history
 from swarmtest.store.interface import Store, is_postgres
 from swarmtest.ui.options import (
     STORE_IN_USE,
@@ -72,7 +73,10 @@ def export(campaign: int | None, kind: str | None, output: str, store: str | Non
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @store_option
 def delete(campaigns: tuple[int, ...], yes: bool, store: str | None) -> None:
-    """Delete campaigns with all their trials, faults and tests."""
+    """Delete campaigns with all their trials, faults and tests.
+
+    The history of their faults stays, as long as there is another campaign of the same subject.
+    """
     opened = existing_store(store, write=True)
     # All are looked at before one is deleted: one of the numbers may be a mistake.
     for record in [opened.campaign(number) for number in campaigns]:
@@ -84,6 +88,7 @@ def delete(campaigns: tuple[int, ...], yes: bool, store: str | None) -> None:
         ):
             click.echo(f"campaign {number} is kept")
             continue
+        keep_history(opened, number)
         opened.delete_campaign(number)
         click.echo(f"campaign {number} is deleted")
 

@@ -1,9 +1,10 @@
-"""``swarmtest faults``: the faults of a campaign, with their tests."""
+"""``swarmtest faults``: the faults of a campaign, with their tests; their states, and marks."""
 
 from __future__ import annotations
 
 import json
 import shlex
+import time
 
 import click
 
@@ -11,7 +12,16 @@ from swarmtest.campaign.reduced_faults import reductions_of
 from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.roles.roles import FeatureRole
 from swarmtest.roles.views import role_lines, study_or_none
+from swarmtest.store.fault_lives import (
+    BACK,
+    MARKS,
+    FaultLife,
+    events_of,
+    fault_lives,
+    lives_of,
+)
 from swarmtest.store.interface import Store
+from swarmtest.store.records import FaultEvent
 from swarmtest.subjects.stored_tests import StoredTests
 from swarmtest.ui.options import (
     existing_store,
@@ -20,28 +30,76 @@ from swarmtest.ui.options import (
     store_option,
     trust_option,
 )
+from swarmtest.ui.terminal.fault_lives import date_text, life_data, life_lines, state_text
 from swarmtest.ui.terminal.reduced_tests import as_shown, reduction_line, replay_words
-from swarmtest.ui.terminal.tables import command_text, fault_configurations, fault_lines
+from swarmtest.ui.terminal.tables import command_text, fault_configurations, fault_lines, table
 from swarmtest.why.explanation import explanations_of
 from swarmtest.why.views import explanation_lines
+
+_STATES = ("open", BACK, "known", "fixed")
+"""The order of states in a list: what is to be done comes first."""
 
 
 @click.command()
 @click.argument("campaign", required=False)
 @click.argument("fault", required=False)
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="List the faults of all campaigns, a line each, with state and history.",
+)
+@click.option(
+    "--mark",
+    type=click.Choice(MARKS),
+    help="Mark FAULT, or the only fault of CAMPAIGN: known (and we live with it), open, fixed.",
+)
+@click.option("--note", metavar="TEXT", help="With --mark: why, or where it is tracked.")
 @trust_option
 @store_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines.")
-def faults(campaign: str | None, fault: str | None, store: str | None, as_json: bool) -> None:
+def faults(
+    campaign: str | None,
+    fault: str | None,
+    everything: bool,
+    mark: str | None,
+    note: str | None,
+    store: str | None,
+    as_json: bool,
+) -> None:
     """Show the faults of a campaign, with the smallest test of each.
 
     CAMPAIGN is a number; by default, the newest. FAULT is the id of a fault, or the beginning of
     one: show only this fault, with its traceback.
+
+    \b
+    swarmtest faults                 the faults of the newest campaign
+    swarmtest faults --all           all faults, with their states
+    swarmtest faults 4ee18053 --mark known --note "issue 17"
     """
-    opened = existing_store(store)
-    if campaign is not None and not campaign.isdigit():
+    if campaign is not None and not _is_number(campaign):
         campaign, fault = None, campaign
-    number = latest_campaign(opened, None if campaign is None else int(campaign))
+    number = None if campaign is None else int(campaign)
+    if mark is not None:
+        _mark(existing_store(store, write=True), number, fault, mark, note)
+        return
+    if note is not None:
+        raise UserError("--note goes with --mark: say what to mark the fault as")
+    opened = existing_store(store)
+    if everything:
+        if number is not None or fault is not None:
+            raise UserError("--all lists the faults of all campaigns: name none")
+        _list_all(opened, as_json)
+        return
+    _show_faults(opened, latest_campaign(opened, number), fault, as_json)
+
+
+def _is_number(text: str) -> bool:
+    """Return whether a word is the number of a campaign; some ids of faults have only digits."""
+    return text.isdecimal() and text.isascii() and len(text) < 8
+
+
+def _show_faults(opened: Store, number: int, fault: str | None, as_json: bool) -> None:
     records = opened.faults(number)
     if fault is not None:
         matching = [record for record in records if record.id.startswith(fault)]
@@ -51,12 +109,14 @@ def faults(campaign: str | None, fault: str | None, store: str | None, as_json: 
         records = matching
     reductions = reductions_of(opened, number)
     explanations = explanations_of(opened, number)
+    lives = fault_lives(opened, opened.campaign(number).subject)
     if as_json:
         for record in records:
             reduction, explanation = reductions.get(record.id), explanations.get(record.id)
             more = {
                 "reduced": reduction._asdict() if reduction else None,
                 "why": explanation.to_json() if explanation else None,
+                "life": life_data(lives.get(record.id)),
             }
             click.echo(json.dumps(record._asdict() | more))
         return
@@ -80,7 +140,8 @@ def faults(campaign: str | None, fault: str | None, store: str | None, as_json: 
         why = _role_lines(roles)
         if record.id in explanations:
             why += explanation_lines(explanations[record.id])
-        lines = fault_lines(record, tests, configuration, command, why, reduced)
+        life = life_lines(lives.get(record.id))
+        lines = fault_lines(record, tests, configuration, command, why, reduced, life)
         click.echo("\n".join(lines))
         if is_replayable and any(role.is_discovery() for role in roles):
             click.echo(f"  go on without it: {_avoid_command(opened, number, record.id)}")
@@ -98,3 +159,95 @@ def _role_lines(roles: list[FeatureRole]) -> list[str]:
 def _avoid_command(store: Store, campaign: int, fault: str) -> str:
     subject = store.campaign(campaign).subject
     return command_text(f"run {shlex.quote(subject)} --avoid {fault}", store.url)
+
+
+# All faults, with their states.
+
+
+def _list_all(store: Store, as_json: bool) -> None:
+    lives = lives_of(events_of(store)).values()
+    known = {(life.subject, life.fault): life for life in lives if life.sightings}
+    signatures = _signatures(store)
+    ordered = sorted(known.values(), key=lambda life: (_rank(life), -life.last_seen, life.fault))
+    if as_json:
+        for life in ordered:
+            names = {"id": life.fault, "subject": life.subject}
+            signature = signatures.get((life.subject, life.fault), "")
+            data = life_data(life) or {}
+            click.echo(json.dumps(names | {"signature": signature} | data))
+        return
+    if not ordered:
+        click.echo(f"{store.url} has no fault")
+        return
+    rows = [
+        (
+            life.fault,
+            life.state,
+            date_text(life.first_seen),
+            date_text(life.last_seen),
+            life.subject,
+            signatures.get((life.subject, life.fault), ""),
+        )
+        for life in ordered
+    ]
+    head = ("fault", "state", "first seen", "last seen", "subject", "signature")
+    click.echo(table(head, rows, width=screen_width() or 0))
+
+
+def _rank(life: FaultLife) -> int:
+    return _STATES.index(life.state) if life.state in _STATES else len(_STATES)
+
+
+def _signatures(store: Store) -> dict[tuple[str, str], str]:
+    """Return the signatures of all faults, by subject and fault."""
+    campaigns = {record.id: record.subject for record in store.campaigns()}
+    numbers = {number for number, _ in store.fault_ids()} & campaigns.keys()
+    return {
+        (campaigns[number], fault.id): fault.signature
+        for number in sorted(numbers)
+        for fault in store.faults(number)
+    }
+
+
+# Marks.
+
+
+def _mark(
+    store: Store, campaign: int | None, fault: str | None, state: str, note: str | None
+) -> None:
+    life = _named_life(store, campaign, fault or _only_fault(store, campaign))
+    text = " ".join((note or "").split())
+    event = FaultEvent(life.subject, life.fault, state, time.time(), note=text)
+    store.add_fault_events([event])
+    click.echo(f"fault {life.fault} of {life.subject}: {state_text(life.after(event))}")
+
+
+def _only_fault(store: Store, campaign: int | None) -> str:
+    """Return the fault of a campaign that has only one."""
+    number = latest_campaign(store, campaign)
+    found = [fault.id for fault in store.faults(number)]
+    if len(found) != 1:
+        have = f"campaign {number} has {', '.join(found) or 'none'}"
+        raise UserError(f"--mark needs a fault, like `swarmtest faults FAULT --mark known`: {have}")
+    return found[0]
+
+
+def _named_life(store: Store, campaign: int | None, start: str) -> FaultLife:
+    """Return the only fault whose id begins with `start`, of a campaign's subject or of all."""
+    subject = None if campaign is None else store.campaign(campaign).subject
+    lives = lives_of(events_of(store, subject)).values()
+    found = [life for life in lives if life.fault.startswith(start)]
+    if len(found) == 1:
+        return found[0]
+    where = "the store" if subject is None else subject
+    if not found:
+        suggestion = did_you_mean(start, sorted({life.fault for life in lives}))
+        raise UserError(f"{where} has no fault {start!r}{suggestion}")
+    if len({life.fault for life in found}) > 1:
+        names = ", ".join(sorted({life.fault for life in found}))
+        raise UserError(f"{start!r} may be {names}: say which")
+    subjects = ", ".join(sorted(life.subject for life in found))
+    raise UserError(
+        f"several subjects have a fault {found[0].fault} ({subjects}): name a campaign of the one "
+        f"that you mean, like `swarmtest faults 3 {found[0].fault} --mark {MARKS[0]}`"
+    )

@@ -1,7 +1,9 @@
-"""``swarmtest replay``: running one test again."""
+"""``swarmtest replay``: running one test again, or the tests of all faults."""
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +13,31 @@ from swarmtest.core.errors import UserError
 from swarmtest.core.formatting import plural
 from swarmtest.core.result import Result, Verdict
 from swarmtest.processes.fork_pool import run_isolated
-from swarmtest.reduce.named_tests import named_test, save_test, seconds_of, stored_code
+from swarmtest.reduce.fault_replays import (
+    TIMES,
+    FaultReplay,
+    examine_fault,
+    lives_to_replay,
+    replay_fault,
+)
+from swarmtest.reduce.named_tests import (
+    NamedTest,
+    load_subject,
+    named_test,
+    save_test,
+    seconds_of,
+    stored_code,
+)
 from swarmtest.search.command import find_searched_trial, replay_trial
+from swarmtest.store.fault_lives import fault_lives
+from swarmtest.store.interface import Store
 from swarmtest.subjects.subject import Subject
-from swarmtest.ui.options import store_option, trust_option
+from swarmtest.ui.options import existing_store, store_option, trust_option
 from swarmtest.ui.run_options import timeout_option
 
 
 @click.command()
-@click.argument("test", metavar="CAMPAIGN#TRIAL | FAULT | FILE")
+@click.argument("test", metavar="CAMPAIGN#TRIAL | FAULT | FILE", required=False)
 @click.option(
     "--save", metavar="FILE", help="Write the test as JSON, or as code if FILE ends in .py."
 )
@@ -28,23 +46,49 @@ from swarmtest.ui.run_options import timeout_option
 @click.option(
     "--pdb", is_flag=True, help="Run in this process, and start the debugger if it fails."
 )
+@click.option(
+    "--times",
+    type=click.IntRange(1, 1000),
+    default=TIMES,
+    show_default=True,
+    metavar="N",
+    help="How often the test of a fault has to pass before the fault is called fixed.",
+)
+@click.option(
+    "--faults",
+    "subject",
+    metavar="SUBJECT",
+    help="Run the tests of all faults of a subject: which are fixed, which are back?",
+)
+@click.option("--json", "as_json", is_flag=True, help="With --faults: print JSON lines.")
 @trust_option
 @store_option
-def replay(
-    test: str, save: str | None, timeout: float | None, no_run: bool, pdb: bool, store: str | None
-) -> int:
+def replay(test: str | None, subject: str | None, store: str | None, **options: Any) -> int:
     """Run one test again, and print it as code.
 
     \b
-    swarmtest replay 3#17         trial 17 of campaign 3; of a search, the test at that point
-    swarmtest replay 4ee18053     the smallest test of a fault
-    swarmtest replay test.json    a test that was saved
+    swarmtest replay 3#17               trial 17 of campaign 3; of a search, the test at that point
+    swarmtest replay 4ee18053           the smallest test of a fault
+    swarmtest replay test.json          a test that was saved
+    swarmtest replay --faults stack.py  the tests of all faults of a subject
 
-    Exit status: 0 the test passes, 1 it fails.
+    If the test of a fault passes, it is run again, and the fault is called fixed if it passes each
+    time. Exit status: 0 the test passes (with --faults: all do), 1 it fails.
     """
+    if subject is not None:
+        if test is not None:
+            raise UserError("--faults runs the tests of all faults: name no test")
+        return _replay_all(subject, store, options)
+    if test is None:
+        raise UserError("name a test: CAMPAIGN#TRIAL, like 3#17, a fault, or a file")
+    return _replay_one(test, store, options)
+
+
+def _replay_one(test: str, store: str | None, options: dict[str, Any]) -> int:
+    save, timeout, no_run = options["save"], options["timeout"], options["no_run"]
     searched = find_searched_trial(test, store)
     if searched is not None:
-        if save is not None or pdb:
+        if save is not None or options["pdb"]:
             raise UserError(
                 f"{test} is a run of a search: its settings and its seed are printed above"
             )
@@ -61,11 +105,89 @@ def replay(
     click.echo(subject.code(data).rstrip())
     if no_run:
         return 0
-    if pdb:
+    if options["pdb"]:
         return _debug(subject, data)
     result = run_isolated(lambda: subject.replay(data), seconds_of(subject, timeout))
     click.echo("\n" + _verdict(result, named.fault, subject.part))
+    if named.campaign is not None and re.fullmatch(r"[0-9a-f]{8}", test):
+        _note_replay(test, named, result, store, options)
     return int(result.verdict == Verdict.FAILED)
+
+
+def _note_replay(
+    fault: str, named: NamedTest, first: Result, store: str | None, options: dict[str, Any]
+) -> None:
+    """Note in the history of a fault what replaying its test shows; run it again if it passes."""
+    seconds = seconds_of(named.subject, options["timeout"])
+    waiting = [first]
+
+    def run(test: NamedTest) -> Result:
+        if waiting:
+            return waiting.pop()
+        return run_isolated(lambda: test.subject.replay(test.data), seconds, quiet=True)
+
+    try:
+        opened = existing_store(store, write=True)
+        assert named.campaign is not None
+        life = fault_lives(opened, opened.campaign(named.campaign).subject)[fault]
+        done = examine_fault(opened, life, named, run, options["times"])
+    except UserError as error:
+        click.echo(f"note: the history of the fault is not updated: {error}")
+        return
+    if not done.shown or done.after.state != done.before.state:
+        click.echo(done.text)  # otherwise the verdict has said it: the same as recorded
+
+
+def _replay_all(text: str, store: str | None, options: dict[str, Any]) -> int:
+    for name in ("save", "no_run", "pdb"):
+        if options[name]:
+            raise UserError(f"--{name.replace('_', '-')} is for one test, not for --faults")
+    opened = existing_store(store, write=True)
+    shown = 0
+    for subject in _subjects(opened, text):
+        lives = lives_to_replay(opened, subject)
+        if lives:
+            _load(opened, subject)  # so that a mistake in the program is said once
+        for life in lives:
+            try:
+                done = replay_fault(opened, life, options["times"], options["timeout"])
+            except UserError as error:  # the others may still run
+                done = FaultReplay(life, life, 0, 0, Result(Verdict.INVALID), str(error))
+            shown += bool(done.shown)
+            click.echo(json.dumps(_replay_data(done)) if options["as_json"] else done.text)
+    return int(shown > 0)
+
+
+def _load(store: Store, subject: str) -> None:
+    """Load a subject; raise `UserError` if that is not possible."""
+    records = [record for record in store.campaigns() if record.subject == subject]
+    load_subject([record for record in records if record.options.get("subject")][-1])
+
+
+def _subjects(store: Store, text: str) -> list[str]:
+    """Return the subjects of the store that a user names, with or without the name in the file."""
+    subjects = list(dict.fromkeys(record.subject for record in store.campaigns()))
+    chosen = [
+        each for each in subjects if each == text or each.startswith((f"{text}::", f"{text}:"))
+    ]
+    if not chosen:
+        known = f": it has {', '.join(subjects[:5])}" if subjects else ""
+        raise UserError(f"{store.url} has no campaign of {text}{known}")
+    return chosen
+
+
+def _replay_data(done: FaultReplay) -> dict[str, Any]:
+    return {
+        "event": "replayed",
+        "fault": done.after.fault,
+        "subject": done.after.subject,
+        "state_before": done.before.state,
+        "state": done.after.state,
+        "shown": done.shown,
+        "runs": done.runs,
+        "unclear": done.unclear,
+        "text": done.text,
+    }
 
 
 def _verdict(result: Result, recorded: str | None, part: str) -> str:

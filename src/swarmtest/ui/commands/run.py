@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from swarmtest.campaign.budget import Budget, Limits, parse_bytes
 from swarmtest.campaign.campaign import Campaign, Outcome
+from swarmtest.campaign.failing_faults import ANY, NEW, RunLives
 from swarmtest.campaign.reduced_faults import FaultReductions, reductions_of
 from swarmtest.core.errors import UserError
 from swarmtest.core.formatting import plural
 from swarmtest.reduce.hypothesis_export import hand_over_faults
 from swarmtest.store import open_store
+from swarmtest.store.fault_lives import fault_lives, lives_by_recorded_fault
 from swarmtest.store.interface import Store
 from swarmtest.strategies.strategy import strategy_text
 from swarmtest.ui.options import (
@@ -28,6 +31,7 @@ from swarmtest.ui.run_options import (
     budget_options,
     coverage_options,
     executor_options,
+    fail_on_option,
     parse_budget,
     parse_coverage,
     parse_executor_options,
@@ -78,6 +82,7 @@ _DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
 @coverage_options
 @reduce_options
 @why_option
+@fail_on_option
 @click.option("--keep-tests", is_flag=True, help="Store every test, not only failing ones.")
 @click.option(
     "--allow-unused", is_flag=True, help="Accept actions that never ran, instead of exit status 2."
@@ -89,6 +94,9 @@ def run(path: str, **options: Any) -> int:
 
     PATH is a Python file or module with a Machine; with --api, MODULE:CLASS or FILE.py::CLASS is
     any class. Without limits, a campaign ends after 10,000 tests or 60 seconds.
+
+    Exit status: 0 no fault (with --fail-on new: no new one), 1 faults, 2 something to fix,
+    130 interrupted.
     """
     reference = parse_subject(path, options)
     budget = parse_budget(options) or _DEFAULT_BUDGET
@@ -126,6 +134,7 @@ def run(path: str, **options: Any) -> int:
 @executor_options
 @reduce_options
 @why_option
+@fail_on_option
 @click.option(
     "--allow-unused", is_flag=True, help="Accept actions that never ran, instead of exit status 2."
 )
@@ -188,6 +197,8 @@ def _run(campaign: Campaign, store: Store, view: ProgressView, options: dict[str
     left_out = getattr(getattr(campaign.subject, "machine", None), "left_out", ())
     if left_out and not options["quiet"] and not isinstance(view, JsonLines):
         click.echo(f"left out because they lack type hints: {', '.join(left_out)}")
+    before = fault_lives(store, campaign.subject.name)
+    view.before = lives_by_recorded_fault(store, campaign.subject.name)
     outcome = campaign.run()
     view.end()
     reduced = _reduce(campaign, store, outcome, view, options)
@@ -195,10 +206,21 @@ def _run(campaign: Campaign, store: Store, view: ProgressView, options: dict[str
     reductions = reductions_of(store, outcome.campaign)
     stopped = outcome.interrupted
     handed = [] if stopped else hand_over_faults(campaign.subject, outcome.faults, reductions)
-    report_outcome(campaign, store, outcome, view, handed, reduced)
+    lives = RunLives.until_now(before, store, campaign.subject.name)
+    avoided = options.get("avoid", ())
+    fail_on = options["fail_on"] or (NEW if "known" in avoided else ANY)
+    forgiven = [] if options["fail_on"] else _avoided(outcome, avoided)
+    failing = lives.failing(fail_on, [fault.id for fault in outcome.faults], forgiven)
+    report_outcome(campaign, store, outcome, view, handed, reduced, lives, failing)
     if (reduced and reduced.interrupted) or stopped_explaining:
         return 130
-    return _status(outcome, options, steps=campaign.subject.part == "step")
+    return _status(outcome, options, failing, steps=campaign.subject.part == "step")
+
+
+def _avoided(outcome: Outcome, avoided: Sequence[str]) -> list[str]:
+    """Return the faults that were to be avoided by name, and showed all the same."""
+    starts = [text.removeprefix("fault:") for text in avoided if text != "known"]
+    return [fault.id for fault in outcome.faults if fault.id.startswith(tuple(starts))]
 
 
 def _where(campaign: Campaign) -> str:
@@ -253,8 +275,8 @@ def _view(budget: Budget, options: dict[str, Any]) -> ProgressView:
     )
 
 
-def _status(outcome: Outcome, options: dict[str, Any], *, steps: bool) -> int:
-    """Return the exit status.
+def _status(outcome: Outcome, options: dict[str, Any], failing: list[str], *, steps: bool) -> int:
+    """Return the exit status; `failing` are the faults that count for it.
 
     `steps` says that tests consist of actions; then an action that never ran is a mistake.
     """
@@ -279,7 +301,7 @@ def _status(outcome: Outcome, options: dict[str, Any], *, steps: bool) -> int:
             f"no action ran in {plural(outcome.progress.tests, 'test')}, so nothing was tested: "
             "at the start, no guard was true (when=), or every pool was empty"
         )
-    return 1 if outcome.faults else 0
+    return 1 if failing else 0
 
 
 def _memory(text: str) -> int | str:

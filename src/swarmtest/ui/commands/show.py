@@ -6,6 +6,7 @@ import click
 
 from swarmtest.campaign.liveness import status_in
 from swarmtest.campaign.reduced_faults import reductions_of
+from swarmtest.store.fault_lives import fault_lives
 from swarmtest.store.records import ReductionRecord
 from swarmtest.ui.options import existing_store, latest_campaign, store_option
 from swarmtest.ui.run_report import invalid_lines
@@ -42,10 +43,12 @@ def show(campaign: int | None, store: str | None) -> None:
     faults = opened.faults(number)
     if faults:
         reductions = reductions_of(opened, number)
+        lives = fault_lives(opened, record.subject)
         rows = [
             (
                 fault.id,
                 fault.kind,
+                lives[fault.id].state,
                 f"{fault.count:,}",
                 str(fault.first_trial),
                 str(fault.size),
@@ -54,8 +57,8 @@ def show(campaign: int | None, store: str | None) -> None:
             )
             for fault in faults
         ]
-        head = ("fault", "kind", "tests", "first", "steps", "reduced", "signature")
-        click.echo("\n" + table(head, rows, right="  rrrr"))
+        head = ("fault", "kind", "state", "tests", "first", "steps", "reduced", "signature")
+        click.echo("\n" + table(head, rows, right="   rrrr"))
         click.echo(f"\ntests as code: {command_text(f'faults {number}', opened.url)}")
 
 

@@ -11,12 +11,14 @@ from swarmtest.core.targets import Target
 from swarmtest.race.views import RaceView, race_view
 from swarmtest.roles.study import Study
 from swarmtest.roles.views import pair_lines, roles_in_short
+from swarmtest.store.fault_lives import FaultLife, fault_lives
 from swarmtest.store.interface import Store
 from swarmtest.store.records import FaultRecord, ReductionRecord
 from swarmtest.subjects.stored_tests import StoredTests
 from swarmtest.ui.report.figures import IntervalPlot, interval_plot
 from swarmtest.ui.report.reproduce import roles_command
 from swarmtest.ui.report.tables import HtmlTable, amount_table, role_table
+from swarmtest.ui.terminal.fault_lives import life_lines
 from swarmtest.ui.terminal.reduced_tests import as_shown, is_smaller, reduction_line, replay_words
 from swarmtest.ui.terminal.tables import command_text, fault_configurations, test_code
 from swarmtest.why.explanation import Explanation, explanations_of
@@ -45,6 +47,18 @@ class ReportedFault:
     """The campaign of the reduced test."""
     explanation: Explanation | None = None
     """What experiments on its reduced test showed, if some were made."""
+    life: FaultLife | None = None
+    """Its state and history, over all campaigns of its subject."""
+
+    @property
+    def life_lines(self) -> list[str]:
+        """Its state and history in words."""
+        return life_lines(self.life)
+
+    @property
+    def state(self) -> str:
+        """Its state: open, fixed, back again or known."""
+        return self.life.state if self.life is not None else ""
 
     @property
     def count(self) -> int:
@@ -125,8 +139,18 @@ def known_faults(store: Store, campaigns: Sequence[int]) -> list[ReportedFault]:
         for id, reduction in reductions_of(store, campaign).items():
             reductions_by_id.setdefault(id, []).append((campaign, reduction))
         explanations |= explanations_of(store, campaign)
+    subjects = {campaign: store.campaign(campaign).subject for campaign in campaigns}
+    lives = {
+        (subject, life.fault): life
+        for subject in {*subjects.values()}
+        for life in fault_lives(store, subject).values()
+    }
     faults = [
-        replace(_merged(records, reductions_by_id.get(id, ())), explanation=explanations.get(id))
+        replace(
+            _merged(records, reductions_by_id.get(id, ())),
+            explanation=explanations.get(id),
+            life=lives.get((subjects[records[-1][0]], id)),
+        )
         for id, records in records_by_id.items()
     ]
     return sorted(faults, key=lambda fault: (-fault.count, fault.record.id))

@@ -160,6 +160,7 @@ def fault_table(faults: Sequence[ReportedFault], study: Study) -> HtmlTable:
                 link=f"#fault-{fault.record.id}" if position < MOST_FAULTS else "",
             ),
             HtmlCell(fault.record.kind),
+            HtmlCell(fault.state),
             number_cell(fault.count),
             percent_cell(fault.count / tests),
             number_cell(fault.size),
@@ -171,8 +172,10 @@ def fault_table(faults: Sequence[ReportedFault], study: Study) -> HtmlTable:
     ]
     unlisted = len(faults) - MOST_FAULTS
     note = f"The {unlisted} rarest are only in this table." if unlisted > 0 else ""
-    head = ("fault", "kind", "tests", "share", "smallest, steps", "first test", "by campaign")
-    return HtmlTable("Faults, the most frequent first", (*head, "signature"), tuple(rows), note)
+    head = ("fault", "kind", "state", "tests", "share", "smallest, steps", "first test")
+    return HtmlTable(
+        "Faults, the most frequent first", (*head, "by campaign", "signature"), tuple(rows), note
+    )
 
 
 # The report.

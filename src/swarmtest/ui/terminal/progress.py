@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Mapping
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from swarmtest.campaign.budget import Budget, Progress
 from swarmtest.campaign.reduced_faults import FaultReductionProgress
+from swarmtest.store.fault_lives import FaultLife
 from swarmtest.store.records import FaultRecord, ReductionRecord
+from swarmtest.ui.terminal.fault_lives import announce
 from swarmtest.ui.terminal.output import show_status, unescaped
 from swarmtest.ui.terminal.reduced_tests import reducing_line, reduction_data
 from swarmtest.ui.terminal.text import one_line
@@ -20,6 +23,9 @@ if TYPE_CHECKING:
 
 class ProgressView(Protocol):
     """A view that shows the progress of a campaign."""
+
+    before: Mapping[str, FaultLife] | None
+    """The lives of the subject's faults before the campaign; None: do not say which are new."""
 
     def update(self, progress: Progress, new_faults: list[FaultRecord]) -> None:
         """Show progress; called a few times per second, and at once when a new fault appears."""
@@ -36,6 +42,8 @@ class ProgressView(Protocol):
 
 class QuietView:
     """A view that shows nothing."""
+
+    before: Mapping[str, FaultLife] | None = None
 
     def update(self, progress: Progress, new_faults: list[FaultRecord]) -> None:
         """Show nothing."""
@@ -56,21 +64,19 @@ class PlainLines:
     >>> PlainLines(Budget(tests=10), sys.stdout).update(Progress(tests=5, wall_seconds=2.0), [])
     """
 
-    def __init__(
-        self, budget: Budget, out: IO[str], every: float = 10.0, word: str = "new fault"
-    ) -> None:
+    def __init__(self, budget: Budget, out: IO[str], every: float = 10.0) -> None:
+        self.before: Mapping[str, FaultLife] | None = None
         self._budget = budget
         self._out = out
         self._every = every
         self._reducing = False
         self._troubled = False
-        self._word = word
         self._shown = time.monotonic()
 
     def update(self, progress: Progress, new_faults: list[FaultRecord]) -> None:
         """Print new faults, and a summary now and then or when trouble begins."""
         for fault in new_faults:
-            print(f"{self._word} {fault.id}: {fault.signature}", file=self._out, flush=True)
+            print(announce(fault, self.before), file=self._out, flush=True)
         is_new_trouble = bool(progress.condition) and not self._troubled
         self._troubled = bool(progress.condition)
         if is_new_trouble or time.monotonic() - self._shown >= self._every:
@@ -97,6 +103,7 @@ class JsonLines:
     """A view that prints JSON lines: ``fault``, ``progress``, ``reducing`` and ``reduced``."""
 
     def __init__(self, out: IO[str], every: float = 1.0) -> None:
+        self.before: Mapping[str, FaultLife] | None = None
         self._out = out
         self._every = every
         self._shown = time.monotonic()
@@ -104,7 +111,11 @@ class JsonLines:
     def update(self, progress: Progress, new_faults: list[FaultRecord]) -> None:
         """Print new faults, and the progress now and then."""
         for fault in new_faults:
-            self.event("fault", {"id": fault.id, "kind": fault.kind, "signature": fault.signature})
+            shown = {"id": fault.id, "kind": fault.kind, "signature": fault.signature}
+            if self.before is not None:
+                life = self.before.get(fault.id)
+                shown["state_before"] = life.state if life else "new"
+            self.event("fault", shown)
         if time.monotonic() - self._shown >= self._every:
             self._shown = time.monotonic()
             self.event("progress", vars(progress))
@@ -130,10 +141,10 @@ class JsonLines:
 class LiveLine:
     """A view that updates one line in place, and prints new faults above it."""
 
-    def __init__(self, budget: Budget, console: Console, word: str = "new fault") -> None:
+    def __init__(self, budget: Budget, console: Console) -> None:
+        self.before: Mapping[str, FaultLife] | None = None
         self._budget = budget
         self._console = console
-        self._word = word
         self._status = console.status("starting workers")
         self._status.start()
         self._reducing = False
@@ -143,8 +154,10 @@ class LiveLine:
         from rich.markup import escape
 
         for fault in new_faults:
+            shown = announce(fault, self.before)
+            colour = "bold" if shown.word == "known fault" else "bold red"
             self._console.print(
-                f"[bold red]{self._word}[/] [bold]{escape(one_line(fault.id))}[/]: "
+                f"[{colour}]{shown.word}[/] [bold]{escape(one_line(fault.id))}[/]{shown.more}: "
                 f"{escape(one_line(fault.signature))}"
             )
         self._status.update(escape(one_line(summary_line(progress, self._budget))))
@@ -208,12 +221,10 @@ def view_for(
     quiet: bool,
     as_json: bool,
     workers: int | None,
-    word: str = "new fault",
 ) -> ProgressView:
     """Return the view that suits the output.
 
-    Without workers there is no live line, which would disturb a debugger. `word` is what a fault is
-    called that the campaign had not seen before.
+    Without workers there is no live line, which would disturb a debugger.
     """
     if as_json:
         return JsonLines(sys.stdout)
@@ -222,5 +233,5 @@ def view_for(
     if sys.stdout.isatty() and workers != 0:
         from rich.console import Console
 
-        return LiveLine(budget, Console(file=unescaped(sys.stdout)), word)
-    return PlainLines(budget, sys.stdout, word=word)
+        return LiveLine(budget, Console(file=unescaped(sys.stdout)))
+    return PlainLines(budget, sys.stdout)

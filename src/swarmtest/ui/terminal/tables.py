@@ -46,16 +46,19 @@ def fault_lines(
     command: str,
     why: Sequence[str] = (),
     reduced: str = "",
+    life: Sequence[str] = (),
 ) -> list[str]:
     """Describe a fault: what, how often, its configuration, why, its test, and how to replay it.
 
     `reduced` is a line that says how the test was reduced; empty if it is as it was recorded.
+    `life` are lines about its state and history.
     """
     lines = [
         f"fault {fault.id}  {kind_and_signature(fault.kind, fault.signature)}",
         f"  shown by {plural(fault.count, 'test')}, first by trial {fault.first_trial}; "
         f"shortest: {plural(fault.size, subject.part)}, trial {fault.trial}",
     ]
+    lines += [f"  {line}" for line in life]
     if reduced:
         lines.append(f"  {reduced}")
     message = fault_message(fault)

@@ -1,0 +1,99 @@
+"""Which version of a subject is tested: the commit of its repository, and its packages.
+
+A version is one line: ``3f2a1bc40d17``, or ``3f2a1bc40d17+changes`` if files of the repository were
+changed since the commit, followed by the installed packages that are tested: ``, intervaltree
+3.1.0``. It is empty if nothing is known.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable
+
+from swarmtest.core.errors import UserError
+from swarmtest.coverage.scope import file_of_module, imported_program, is_installed
+from swarmtest.languages.git import GitError, ask_text, is_ancestor
+from swarmtest.languages.user_objects import split_reference
+from swarmtest.store.fault_lives import CHANGED
+from swarmtest.subjects.loading import module_of, package_of
+from swarmtest.subjects.subject import Subject
+
+_COMMIT = re.compile(r"[0-9a-f]{7,40}(?=\+|,|$)")
+_DESCRIBE = ("describe", "--always", f"--dirty={CHANGED}", "--exclude=*", "--abbrev=12")
+
+
+def subject_version(subject: Subject, covered: Iterable[str] = ()) -> str:
+    """Return the version of a subject; `covered` are names of packages that are watched."""
+    harness = str(getattr(subject, "harness", "") or "")
+    commit = _commit(directory_of(subject.name, harness))
+    packages = _packages(subject.name, harness, covered)
+    return ", ".join(filter(None, [commit, *packages]))
+
+
+def directory_of(name: str, harness: str = "") -> str:
+    """Return the directory of a subject's file, or the current one if that is not known.
+
+    >>> directory_of("examples/stack.py::StackMachine")
+    'examples'
+    """
+    file = harness
+    if not file:
+        where, _ = split_reference(name.removeprefix("race ").split(" ")[-1])
+        is_path = where.endswith((".py", ".toml")) or os.sep in where
+        file = where if is_path else file_of_module(module_of(where))
+    directory = os.path.dirname(file)
+    return directory if os.path.isdir(directory) and not is_installed(file) else os.curdir
+
+
+def is_older(version: str, fix: str, directory: str) -> bool:
+    """Return whether a version's commit comes before that of a fix in the history of git."""
+    commit, fixed = (_COMMIT.match(text) for text in (version, fix))
+    if commit is None or fixed is None or commit[0] == fixed[0]:
+        return False
+    return is_ancestor(commit[0], fixed[0], directory)
+
+
+def commit_of(version: str) -> str:
+    """Return the commit in a version; empty if there is none.
+
+    >>> commit_of("3f2a1bc40d17+changes, intervaltree 3.1.0")
+    '3f2a1bc40d17'
+    """
+    commit = _COMMIT.match(version)
+    return commit[0] if commit else ""
+
+
+def _commit(directory: str) -> str:
+    """Return the commit with a mark for changes; empty without git, a repository or a commit."""
+    try:
+        return ask_text(directory, *_DESCRIBE)
+    except (GitError, UserError):
+        return ""
+
+
+def _packages(name: str, harness: str, covered: Iterable[str]) -> list[str]:
+    """Return the installed packages that a subject tests, each with its version."""
+    names = [each.partition(".")[0] for each in covered if each.replace(".", "_").isidentifier()]
+    if harness.endswith(".py"):
+        program = imported_program(harness)
+        names += [*program.names, *program.left_out]
+    elif not harness and ".py" not in name and ":" in name and " " not in name:
+        names.append(package_of(split_reference(name)[0]))
+    modules = (sys.modules.get(each) for each in dict.fromkeys(names))
+    installed = [
+        module for module in modules if is_installed(getattr(module, "__file__", "") or "")
+    ]
+    return [text for module in installed if (text := _named_version(module))]
+
+
+def _named_version(module: object) -> str:
+    from importlib import metadata  # here, because most subjects test no installed package
+
+    name = str(getattr(module, "__name__", ""))
+    try:
+        version = metadata.version(name)
+    except (metadata.PackageNotFoundError, ValueError):
+        version = getattr(module, "__version__", "")
+    return f"{name} {version}" if isinstance(version, str) and version else ""

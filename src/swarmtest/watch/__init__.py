@@ -1,0 +1,1 @@
+"""Test a subject again and again while its code changes."""
