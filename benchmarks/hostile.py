@@ -51,8 +51,7 @@ FIGURES = ("tracebacks", "hangs", "executed", "escapes", "orphans", "other_ends"
 READING = [
     "list", "show 1", "show 3", "show 4", "show 5", "faults 1", "faults 1 --json", "faults 4",
     "roles 1", "roles 1 --json", "roles 1 --kind line -o out.csv", "roles 1 --kind event --summary",
-    "triage 1", "triage 1 --json", "why FAULT", "why FAULT --all", "why FAULT --json",
-    "coverage 1", "coverage 1 --targets", "coverage 1 --json",
+    "triage 1", "triage 1 --json", "coverage 1", "coverage 1 --targets", "coverage 1 --json",
     "coverage 5", "growth 1", "growth 1 --json", "compare 1 2", "compare 1 2 --json",
     "report 1 -o out.html", "report 1 2 -o out.html", "report 3 -o out.html",
     "report 4 -o out.html", "report 1 --figures figures -o out.html", "export 1",
@@ -65,7 +64,8 @@ READING = [
 """Commands that only show what is in a store."""
 RUNNING = [
     "replay FAULT", "replay 1#5", "replay 4#1", "replay 1#5 --no-run --save out.py",
-    "reduce FAULT --time 5s", "why FAULT --again --runs 50", "suite 1 --no-reduce -q",
+    "reduce FAULT --time 5s", "suite 1 --no-reduce -q", "why FAULT", "why FAULT --all",
+    "why FAULT --json", "why FAULT --again --runs 50",
     "suite 1 -o out_test.py --no-reduce -q", "resume 1 --tests 210", "resume 2 --tests 210 --json",
     "resume 3", "focus disk.py --fault FAULT -n 30 -q", "mutate 1 --sample 3 disk.py -n 5",
     "run disk.py -n 20 --avoid known -q", "plan disk.py --ways 2", "run disk.py -n 20 -q --json",

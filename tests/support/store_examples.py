@@ -94,7 +94,7 @@ def hash_by_records(store: Store, campaign: int) -> str:
         add(3, [*numbers, each.hits is None, *map(len, packed)])
         sections[3].update(b"".join([*packed, sum_of(each.hits)]))
     for found in sorted(store.faults(campaign)):
-        add(4, found[:-1])
+        add(4, found[: found._fields.index("code")])
     for test in store.tests(campaign):
         add(5, test)
     for reduction in store.reductions(campaign):

@@ -338,7 +338,7 @@ def _serve(
             reply = answer(question)
         except UserError as error:
             reply = error
-        fit = left > 0 and _left_nothing() and not state.changes().taken
+        fit = left > 0 and _left_nothing() and not state.misses_something
         wait_for_parent()
         frames.send_pickled(replies, (reply, fit))
         if not fit:
