@@ -52,6 +52,9 @@ os.environ["PATH"] = os.pathsep.join(
     [os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)]
 )
 
+# What somebody wants this run to print is not for the pytest that tests start.
+os.environ.pop("PYTEST_ADDOPTS", None)
+
 # Without this an example that takes more than 0.2 s fails, and examples that are made slowly, too.
 settings.register_profile("any load", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any load")

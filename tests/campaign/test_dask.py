@@ -88,10 +88,10 @@ def test_the_same_seed_gives_the_same_tests_as_locally(there, here, plain, rows)
 
 
 def test_the_store_tells_who_worked(there, here, plain):
-    # A Dask worker that was restarted, as one may be on a busy machine, is another worker.
+    # On a busy machine Dask may restart a worker, which is another one then, or lose it.
     remotely = workers_of(there)
     assert sum(worker.tests for worker in remotely) == TESTS
-    assert "done" in {worker.state for worker in remotely}
+    assert {worker.state for worker in remotely} <= {"done", "lost"}
     locally = workers_of(here / "plain.db")
     assert sum(one.tests for one in locally) == TESTS
     assert {one.state for one in locally} == {"done"}
@@ -110,7 +110,8 @@ def hosts_below(place):
 
 
 def test_a_finished_campaign_leaves_no_process_on_the_workers(there, cluster, until):
-    until(lambda: not hosts_below(cluster.place), "no host is left", 10)
+    # If the connection was lost at the end, the hosts notice that they get no more batches.
+    until(lambda: not hosts_below(cluster.place), "no host is left")
 
 
 SHELF = """

@@ -17,6 +17,7 @@ from swarmtest.campaign.executors.executor import BatchShape, parse_executor
 from swarmtest.campaign.executors.worker import CampaignJob
 from swarmtest.focus.focus import Focus
 from swarmtest.focus.request import FocusRequest
+from swarmtest.store.records import WorkerRecord
 
 COUNTING = """
     from pathlib import Path
@@ -135,6 +136,20 @@ def rows_of(strategy: Any, executor: Any, workers: int | None = None) -> list[An
         campaign = Campaign(Counter, strategy, 300, 7, workers, store, executor=executor)
         number = campaign.run().campaign
         return [t._replace(cpu_ns=0, wall_ns=0) for t in store.trials(number)]
+
+
+class Losing(InThread):
+    """Loses its only worker as soon as the tests are done."""
+
+    def workers(self) -> list[WorkerRecord]:
+        return [WorkerRecord("ant-17", "ant", 17, 5.0, 9.5, tests=300, state="lost")]
+
+
+def test_what_a_worker_did_is_kept_if_it_is_lost_at_the_end():
+    with open_store(":memory:") as store:
+        number = Campaign(Counter, "coin", 300, 7, None, store, executor=Losing).run().campaign
+        (worker,) = store.workers(number)
+    assert (worker.tests, worker.state) == (300, "lost")
 
 
 def test_an_executor_of_ones_own_gives_the_same_trials_as_any_other():

@@ -120,8 +120,11 @@ class CampaignLoop:
         finally:
             self._recorder.flush()
             self._recorder.tidy()
-        alive = [worker for worker in self._executor.workers() if worker.state != "lost"]
-        self._recorder.note_workers(worker._replace(state="done") for worker in alive)
+        # A worker that was lost at the very end has worked too.
+        self._recorder.note_workers(
+            worker if worker.state == "lost" else worker._replace(state="done")
+            for worker in self._executor.workers()
+        )
 
     def _submit(self) -> None:
         while self._executor.capacity > 0:

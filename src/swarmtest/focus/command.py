@@ -10,6 +10,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -23,10 +24,16 @@ from swarmtest.core.errors import UserError
 from swarmtest.coverage.options import CoverageOptions
 from swarmtest.coverage.scope import project_root
 from swarmtest.focus.base_version import baseline_of
+from swarmtest.focus.comments import NoComment, comment_text, find_discussion
 from swarmtest.focus.focus import Focus
 from swarmtest.focus.outcome import FocusOutcome
 from swarmtest.focus.request import FocusRequest
-from swarmtest.focus.views.annotations import github_annotations, junit_xml, sarif
+from swarmtest.focus.views.annotations import (
+    code_quality,
+    github_annotations,
+    junit_xml,
+    sarif,
+)
 from swarmtest.focus.views.markdown import focus_json, markdown_summary
 from swarmtest.focus.views.terminal import focus_text
 from swarmtest.languages.places import NothingToAimAt
@@ -118,9 +125,20 @@ def output_options(command: click.decorators.FC) -> click.decorators.FC:
         click.option("--sarif", metavar="FILE", help="Write the result as SARIF 2.1.0."),
         click.option("--markdown", metavar="FILE", help="Write a summary in Markdown."),
         click.option(
+            "--code-quality",
+            metavar="FILE",
+            help="Write a Code Quality report, which GitLab shows at the lines of a merge request.",
+        ),
+        click.option(
             "--github",
             is_flag=True,
             help="Print annotations for GitHub Actions, and add to the job summary.",
+        ),
+        click.option(
+            "--comment",
+            is_flag=True,
+            help="In a job of GitHub Actions or GitLab CI: write the summary as a comment on the "
+            "pull request or merge request, or update the comment of the run before.",
         ),
         click.option("--all", "everything", is_flag=True, help="List every target."),
     ]
@@ -285,7 +303,10 @@ def _check_shares(options: dict[str, Any]) -> None:
 
 def _check_outputs(options: dict[str, Any]) -> None:
     """Raise an error before the tests are run if a report could not be written."""
-    paths = [options["junit"], options["sarif"], options["markdown"]]
+    if options["comment"]:
+        with suppress(NoComment):  # told at the end, beside the result
+            find_discussion(os.environ)
+    paths = [options[name] for name in ("junit", "sarif", "markdown", "code_quality")]
     for path in filter(None, [*paths, _step_summary() if options["github"] else None]):
         folder = Path(path).absolute().parent
         if not folder.is_dir():
@@ -419,13 +440,26 @@ def _report(outcome: FocusOutcome, options: dict[str, Any]) -> None:
 
 def _write_all(outcome: FocusOutcome, options: dict[str, Any]) -> None:
     here = project_root()
-    top = Path(os.environ.get("GITHUB_WORKSPACE") or here)
+    top = Path(os.environ.get("GITHUB_WORKSPACE") or os.environ.get("CI_PROJECT_DIR") or here)
     _write(options["junit"], lambda: junit_xml(outcome, options["require_hits"]))
     _write(options["sarif"], lambda: sarif(outcome, top, here))
+    _write(options["code_quality"], lambda: code_quality(outcome, top, here))
     _write(options["markdown"], lambda: markdown_summary(outcome))
+    if options["comment"]:
+        _comment(outcome, quiet=options["as_json"])
     if options["github"]:
         click.echo(github_annotations(outcome, top, here), nl=False)
         _write(_step_summary(), lambda: markdown_summary(outcome) + "\n", "a")
+
+
+def _comment(outcome: FocusOutcome, quiet: bool) -> None:
+    """Write the summary as a comment; if that is not possible, say why."""
+    try:
+        text = comment_text(markdown_summary(outcome), outcome.subject)
+        done = find_discussion(os.environ).write(text)
+    except NoComment as error:
+        done = f"no comment was written: {error}"
+    click.echo(done, err=quiet)
 
 
 def _with_commands(outcome: FocusOutcome, store: str) -> FocusOutcome:

@@ -15,7 +15,12 @@ from focus_example import HOSTILE, any_text, counts, fault, line, pull_request, 
 from hypothesis import example, given, settings
 
 from swarmtest.focus.outcome import FocusOutcome
-from swarmtest.focus.views.annotations import github_annotations, junit_xml, sarif
+from swarmtest.focus.views.annotations import (
+    code_quality,
+    github_annotations,
+    junit_xml,
+    sarif,
+)
 from swarmtest.focus.views.rows import repository_path
 from swarmtest.ui.terminal.text import one_line, printable
 
@@ -97,6 +102,43 @@ def test_any_text_comes_through_a_runner_as_it_was(text):
     if one_line(text):
         assert message.split("\n")[0] == one_line(text)
     assert place["file"] == one_line(repository_path(text, TOP))
+
+
+# GitLab's Code Quality report.
+
+
+def entries(outcome: FocusOutcome) -> list[dict[str, Any]]:
+    """The entries; that GitLab would take the report is checked on the way."""
+    report: list[dict[str, Any]] = json.loads(code_quality(outcome, TOP).encode())
+    for entry in report:
+        assert entry.keys() == {
+            "check_name",
+            "description",
+            "fingerprint",
+            "location",
+            "severity",
+        }
+        assert entry["severity"] in {"info", "minor", "major", "critical", "blocker"}
+        assert not entry["location"]["path"].startswith("./")
+    assert len({entry["fingerprint"] for entry in report}) == len(report)
+    return report
+
+
+def test_gitlab_gets_a_new_fault_and_each_range_never_hit():
+    places = [
+        (entry["severity"], entry["location"]["lines"]["begin"], entry["description"])
+        for entry in entries(pull_request())
+    ]
+    assert ("minor", 40, "changed lines 40 to 41 never hit") in places
+    assert ("critical", 31, "new fault: KeyError: '…' [Cart.total]") in places
+
+
+@given(any_text)
+@example(HOSTILE)
+@settings(max_examples=60, deadline=None)
+def test_any_text_is_a_valid_report_for_gitlab(text):
+    for entry in entries(saying(text)):
+        assert "\n" not in entry["description"]
 
 
 # JUnit XML.

@@ -1,11 +1,13 @@
-"""The outcome of a focused campaign for CI: GitHub annotations, JUnit XML and SARIF 2.1.0.
+"""The outcome of a focused campaign for CI: annotations, JUnit XML and SARIF 2.1.0.
 
-GitHub annotations are messages at the lines of a pull request. JUnit XML is read by every CI
-system. SARIF is for code scanning and for editors.
+GitHub annotations are messages at the lines of a pull request, and a Code Quality report has the
+same for a merge request of GitLab. JUnit XML is read by every CI system. SARIF is for code scanning
+and for editors.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -124,6 +126,44 @@ def _data(text: str) -> str:
 def _property(text: str) -> str:
     """Escape a property of a workflow command."""
     return _data(one_line(text)).replace(":", "%3A").replace(",", "%2C")
+
+
+# GitLab's Code Quality report.
+
+
+def code_quality(outcome: FocusOutcome, top: Path, here: Path | None = None) -> str:
+    """Return the faults and the lines that were never hit as a Code Quality report of GitLab.
+
+    GitLab shows entries at lines of the repository only, so a fault without a place has none. `top`
+    and `here` are as for `github_annotations`.
+    """
+    entries = []
+    for fault in by_age(outcome.faults):
+        if fault.location:
+            text = f"{status_word(fault)}: {one_line(fault.record.signature)}"
+            severity = "critical" if is_failure(fault) else "info"
+            file = repository_path(fault.location[0], top, here)
+            entries.append(
+                _quality_entry(f"fault {fault.record.id}", text, severity, file, fault.location[1])
+            )
+    word = target_word(outcome)
+    for name, first, last in line_ranges(never_hit(outcome)):
+        text = f"{word} never hit" if first == last else f"{word}s {first} to {last} never hit"
+        file = repository_path(name, top, here)
+        entries.append(_quality_entry(f"never hit {first}-{last}", text, "minor", file, first))
+    return json.dumps(entries, indent=2)
+
+
+def _quality_entry(name: str, text: str, severity: str, file: str, line: int) -> dict[str, Any]:
+    """Return one entry; GitLab compares entries of two runs by their fingerprints."""
+    path = one_line(file)
+    return {
+        "check_name": "swarmtest",
+        "description": text,
+        "severity": severity,
+        "fingerprint": hashlib.sha256(f"{name}\0{path}".encode(errors="replace")).hexdigest(),
+        "location": {"path": path, "lines": {"begin": max(line, 1)}},
+    }
 
 
 # JUnit XML.
