@@ -234,7 +234,7 @@ def benjamini_hochberg(p_values: npt.ArrayLike, comparisons: int | None = None) 
     return adjusted_for(p, len(p) if comparisons is None else comparisons, np.ones(len(p), int))
 
 
-def adjusted_for(p: Floats, comparisons: int, times: npt.NDArray[np.int64]) -> Floats:
+def adjusted_for(p: Floats, comparisons: int, times: npt.NDArray[np.integer[Any]]) -> Floats:
     """Return Benjamini and Hochberg's correction of p-values that each occur `times` times.
 
     >>> adjusted_for(np.array([0.01, 0.03]), 4, np.array([1, 2])).round(3).tolist()
@@ -244,7 +244,7 @@ def adjusted_for(p: Floats, comparisons: int, times: npt.NDArray[np.int64]) -> F
     # In place, because there may be millions.
     values = p[order]
     values *= comparisons
-    values /= np.cumsum(times[order])
+    values /= np.cumsum(times[order], dtype=np.int64)
     from_end = values[::-1]
     np.minimum.accumulate(from_end, out=from_end)
     np.minimum(values, 1.0, out=values)

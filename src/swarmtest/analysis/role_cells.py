@@ -156,11 +156,9 @@ class RoleRows:
             start, end = end, end + len(claimed)
             p_value[start:end] = _p_values(*(array.ravel()[claimed] for array in counts))
             positions[start:end] = claimed + part.start * features
-        below = p_value < 1
-        adjusted = np.ones(len(positions))
-        adjusted[below] = adjusted_for(
-            p_value[below], self._comparisons(), self.targets[positions[below] // max(features, 1)]
-        )
+        # There may be millions of claims: narrow numbers, and no copies.
+        times = self.targets.astype(np.int32)[positions // max(features, 1)]
+        adjusted = adjusted_for(p_value, self._comparisons(), times)
         return RoleClaims(positions, p_value, adjusted)
 
     def _claimed(self, part: slice) -> npt.NDArray[np.intp]:
@@ -196,8 +194,9 @@ class RoleRows:
 
     def _comparisons(self) -> int:
         """Return the number of cells with variation, counted for each target."""
-        varying = (self.codes != ROLES.index(FIXED)).sum(axis=1)
-        return int(varying @ self.targets)
+        fixed = ROLES.index(FIXED)
+        parts = [(self.codes[part] != fixed).sum(axis=1) for part in self.parts()]
+        return int(np.concatenate([*parts, np.empty(0, np.int64)]) @ self.targets)
 
 
 def _p_values(containing: Floats, informative: Floats, base: Floats) -> Floats:
