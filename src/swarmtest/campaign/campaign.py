@@ -307,18 +307,18 @@ class Campaign:
                 recorder.load()
                 loop.skip(store.trial_numbers(self._number))
                 loop.relearn(store, self._number)
-                options = self._running_record().options | _kills_in(store, self._number)
+                options = self._running_record().options | _kept_options(store, self._number)
                 store.update_campaign(self._number, status="running", options=options)
             before = store.campaign(self._number).wall_seconds
             reason, interrupted = loop.until_done(before)
             status = "interrupted" if interrupted else "finished"
             recorder.flush()
-            options = self.record().options | _kills_in(store, self._number)
+            options = self.record().options | _kept_options(store, self._number)
             recorder.keep_times(status=status, options=options)
         except BaseException as error:
             if self._number:
                 with contextlib.suppress(UserError):  # the store may be what went wrong
-                    options = self.record().options | _kills_in(store, self._number)
+                    options = self.record().options | _kept_options(store, self._number)
                     store.update_campaign(self._number, status="interrupted", options=options)
             self.executor.refuse_mistake(error)
             raise
@@ -432,13 +432,13 @@ def _stored_strategy(record: CampaignRecord) -> str | Strategy:
     return strategy_of_plan(plan)
 
 
-def _kills_in(store: Store, campaign: int) -> dict[str, Any]:
-    """Return the option that names the trials whose processes were killed; empty if there are none.
+def _kept_options(store: Store, campaign: int) -> dict[str, Any]:
+    """Return the options that others add to a campaign, and that have to stay.
 
-    The recorder adds it while the campaign runs.
+    The recorder adds the trials whose processes were killed, a watch that it may go on with it.
     """
-    killed = store.campaign(campaign).killed
-    return {"killed": killed} if killed else {}
+    options = store.campaign(campaign).options
+    return {name: options[name] for name in ("killed", "watch") if options.get(name) is not None}
 
 
 def _stored_coverage(options: dict[str, Any]) -> CoverageOptions | None:

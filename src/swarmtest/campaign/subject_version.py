@@ -35,8 +35,8 @@ def subject_version(subject: Subject, covered: Iterable[str] = ()) -> str:
 def directory_of(name: str, harness: str = "") -> str:
     """Return the directory of a subject's file, or the current one if that is not known.
 
-    >>> directory_of("examples/stack.py::StackMachine")
-    'examples'
+    >>> directory_of("/usr/stack.py::StackMachine"), directory_of("stack.py")
+    ('/usr', '.')
     """
     file = harness
     if not file:
