@@ -305,7 +305,7 @@ def show(finding: Finding) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="three bugs, fewer tests")
+    parser.add_argument("--quick", action="store_true", help="a few bugs, fewer tests")
     parser.add_argument("--only", help="only the bugs with this in their package or title")
     parser.add_argument("--tuning", action="store_true", help="only the bugs for tuning")
     parser.add_argument("--work", type=Path, default=DEFAULT_WORK, help="the working directory")

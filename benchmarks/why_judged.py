@@ -28,6 +28,7 @@ JUDGING = [
         tests=40_000,
         relation=("key", "key"),
         also=(("heapdict", "1.0.1"),),
+        quick_tests=3_000,
         judged=True,
     ),
     KnownCause(
@@ -41,7 +42,7 @@ JUDGING = [
         (group("add_first"), group("add_second", "add_third"), group("intersect_both")),
         group(),
         tests=40_000,
-        quick_tests=6_000,
+        quick_tests=4_000,
         judged=True,
     ),
     KnownCause(

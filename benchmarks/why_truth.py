@@ -140,7 +140,6 @@ RARE = [
         group("set"),
         tests=40_000,
         also=(("six", "1.17.0"),),
-        quick_tests=3_000,
     ),
     KnownCause(
         "LRI: overwriting",
@@ -154,7 +153,6 @@ RARE = [
         group("setdefault"),
         tests=40_000,
         relation=("key", "key"),
-        quick_tests=5_000,
     ),
     KnownCause(
         "LRUCache: larger value",

@@ -133,6 +133,10 @@ def _short(found: Explanation, step: int) -> str:
 
 
 def _suppressors_text(found: Explanation) -> list[str]:
+    """Say which features make the fault disappear, and where they do; or that nearly all do."""
+    tried = len(found.insertions)
+    if len(found.suppressors) > _MAX_SUPPRESSORS and len(found.suppressors) >= 0.8 * tried:
+        return [f"often lost by any insertion ({len(found.suppressors)} of {tried} features)"]
     places: dict[str, list[str]] = {}
     for fact in found.suppressors[:_MAX_SUPPRESSORS]:
         places.setdefault(_place(found, fact), []).append(fact.feature)
