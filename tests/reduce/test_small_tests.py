@@ -153,7 +153,7 @@ def test_faults_and_show_have_the_small_tests(place, faults, swarmtest):
     assert len(re.findall(FULLY_REDUCED, listed)) == 2
     shown = swarmtest("show", cwd=place).stdout
     row = next(line for line in shown.splitlines() if line.startswith(faults[0]["id"]))
-    assert row.split()[4:6] == [str(faults[0]["size"]), "2"]
+    assert row.split()[5:7] == [str(faults[0]["size"]), "2"]
 
 
 def test_the_page_has_the_small_tests(place, faults, swarmtest):

@@ -196,8 +196,8 @@ def test_listings_can_be_filtered(browser: Browser, reports: dict[str, Path]) ->
 def test_tables_are_sorted_by_their_heads(browser: Browser, reports: dict[str, Path]) -> None:
     browser.open(reports["usual"])
     table = browser.find("#faults table.sortable")
-    button = table.find_elements("css selector", "th button")[2]
-    column = "return [...arguments[0].tBodies[0].rows].map(r => Number(r.cells[2].dataset.v))"
+    button = table.find_elements("css selector", "th button")[3]
+    column = "return [...arguments[0].tBodies[0].rows].map(r => Number(r.cells[3].dataset.v))"
     button.click()
     counts = browser.run(column, table)
     assert counts == sorted(counts)

@@ -90,6 +90,7 @@ def _insert_sources(
 class SqliteStore(BlockStore):
     """Campaigns in an SQLite file; see `swarmtest.store.interface.Store` for the contract.
 
+    >>> from swarmtest.store.records import TrialRecord
     >>> store = SqliteStore(":memory:")
     >>> campaign = store.add_campaign(CampaignRecord("stack.py", "coin", 7, {"dimensions": []}))
     >>> store.record(campaign, [TrialRecord(0, b"", steps=20), TrialRecord(1, b"", steps=30)])
