@@ -284,14 +284,15 @@ def test_a_message_of_a_worker_arrives_as_it_was_sent():
 
 def test_paths_of_a_worker_are_not_in_what_is_told():
     there = Fault("exit", "error in /away/home/ann/prog", "see /away/home/ann/log")
+    there = there.of_subject("prog.toml")
     told = (there.id, there.kind, there.signature, there.details, 3, 3, 1, None)
     news: Any
     news = ([], [("prog.py", "x", "/away/home/ann/prog.py")], b"", ["no source: /away/home/ann/x"])
-    translator = PathTranslator("/away")
+    translator = PathTranslator("/away", "prog.toml")
     message = BatchMessage([row(3, there.id)], [], [()], news, [told], [])
     message = BatchMessage.unpack(translator.message(message.pack()))
     _, sources, _, notes = message.news
-    here = Fault("exit", "error in /home/ann/prog", "see /home/ann/log")
+    here = Fault("exit", "error in /home/ann/prog", "see /home/ann/log").of_subject("prog.toml")
     assert message.rows == [row(3, here.id)]
     assert message.faults[0][:4] == (here.id, here.kind, here.signature, here.details)
     assert sources == [("prog.py", "x", "/home/ann/prog.py")]

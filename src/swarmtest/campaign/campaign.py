@@ -48,7 +48,7 @@ from swarmtest.store.records import CampaignRecord, FaultRecord
 from swarmtest.strategies.strategy import LearningStrategy, Strategy, as_strategy, strategy_text
 from swarmtest.subjects.loading import SubjectReference
 from swarmtest.subjects.machine.machine import Machine
-from swarmtest.subjects.subject import Subject, usual_strategy
+from swarmtest.subjects.subject import Subject, identity_of, usual_strategy
 
 if TYPE_CHECKING:
     from swarmtest.coverage.watch import Coverage
@@ -409,6 +409,7 @@ class Campaign:
             self.limits.seconds_of(self.subject),
             memory,
             self.coverage.to_plain() if self.coverage else None,
+            identity_of(self.subject),
         )
 
 

@@ -159,7 +159,7 @@ class FailureReport:
             test = json.loads(small.test)
             if fault.kind in _EXCEPTIONS:
                 self.raising.append(test)
-            why = [*why, *self._handed_over(test, Fault(fault.kind, fault.signature))]
+            why = [*why, *self._handed_over(test, fault.fault)]
         details = _without_own_frames(shown.details)
         shown = shown._replace(details="")  # its last line would be shown twice
         lines = fault_lines(shown, self._subject, configuration, "", why, how)

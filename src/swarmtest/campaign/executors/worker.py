@@ -28,7 +28,7 @@ from swarmtest.core.seeds import Stream, seeds_of_tests, trial_key
 from swarmtest.processes.tree import stray_check
 from swarmtest.store.records import TrialRecord, pack_counts, pack_floats
 from swarmtest.strategies.strategy import LearningStrategy, Strategy, strategy_text
-from swarmtest.subjects.subject import Subject, printed_code
+from swarmtest.subjects.subject import Subject, identity_of, printed_code
 
 if TYPE_CHECKING:
     from swarmtest.coverage.watch import Coverage
@@ -174,6 +174,7 @@ class TrialRunner:
         self.job = job
         job.subject.keep_tests = job.keep_tests
         self.best: dict[str, tuple[int, int]] = {}
+        self._identity = identity_of(job.subject)
         self._stream = Stream(job.seed)
         self._sender = HitSender()
         self._packs_blocks = job.packs_blocks and not isinstance(job.strategy, LearningStrategy)
@@ -345,7 +346,7 @@ class TrialRunner:
 
     def _note_fault(self, batch: RowBatch, fault: Fault, trial: int, result: Result) -> str:
         """Return the fault's id; add its test to the batch if it is the shortest so far."""
-        fault_id = fault.id
+        fault_id = fault.of_subject(self._identity).id
         rank = (result.steps, trial)
         best = self.best.get(fault_id)
         if best is None or rank < best:

@@ -11,9 +11,10 @@ from swarmtest.core.errors import UserError
 from swarmtest.core.formatting import plural
 from swarmtest.core.result import Result, Verdict
 from swarmtest.processes.fork_pool import run_isolated
+from swarmtest.reduce.assertion_values import with_values
 from swarmtest.reduce.named_tests import named_test, save_test, seconds_of, stored_code
 from swarmtest.search.command import find_searched_trial, replay_trial
-from swarmtest.subjects.subject import Subject
+from swarmtest.subjects.subject import Subject, named_fault
 from swarmtest.ui.options import store_option, trust_option
 from swarmtest.ui.run_options import timeout_option
 
@@ -64,6 +65,10 @@ def replay(
     if pdb:
         return _debug(subject, data)
     result = run_isolated(lambda: subject.replay(data), seconds_of(subject, timeout))
+    if result.fault is not None:
+        seconds = seconds_of(subject, timeout)
+        shown = with_values(subject, data, named_fault(subject, result.fault), seconds)
+        result = result._replace(fault=shown)
     click.echo("\n" + _verdict(result, named.fault, subject.part))
     return int(result.verdict == Verdict.FAILED)
 

@@ -276,11 +276,12 @@ def cluster_executor(
     seconds: float,
     memory: int | None,
     coverage: dict[str, Any] | None,
+    identity: str,
 ) -> Executor:
     """Return an executor for a subject that this process has loaded.
 
     `job_of`: makes a picklable function that makes the job. `seconds`: of one test; `memory`: of
-    one worker, None for its share of its machine.
+    one worker, None for its share of its machine. `identity`: `Subject.identity`.
     """
     try:
         import distributed  # noqa: F401 - what follows imports it only where it is used
@@ -297,6 +298,7 @@ def cluster_executor(
 
     setup = HostSetup(job_of(relative_reference(reference)), seconds, memory or 0)
     bundle = bundle_of(requirements_of(reference), setup, coverage, memory)
+    bundle["identity"] = identity
     return DaskExecutor(_scheduler_access(choice), bundle, seconds)
 
 

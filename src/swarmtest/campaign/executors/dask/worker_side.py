@@ -90,7 +90,9 @@ class CampaignHosts:
         interpreter = Interpreter(path, bundle["flags"], unpacked.directory)
         spawned = spawn(interpreter, bundle["setup"], unpacked.coverage, self._memory)
         return RemoteHost(
-            f"{name}/{os.getpid()}-{number}", spawned, PathTranslator(unpacked.prefix)
+            f"{name}/{os.getpid()}-{number}",
+            spawned,
+            PathTranslator(unpacked.prefix, bundle["identity"]),
         )
 
     def _give_back(self, host: RemoteHost) -> None:
@@ -181,10 +183,14 @@ def _sweep() -> None:
 
 
 class PathTranslator:
-    """Removes the directory `prefix`, under which the subject's files are, from messages."""
+    """Removes the directory `prefix`, under which the subject's files are, from messages.
 
-    def __init__(self, prefix: str) -> None:
+    `identity` is that of the subject, of which the ids of faults are made.
+    """
+
+    def __init__(self, prefix: str, identity: str = "") -> None:
         self._prefix = prefix
+        self._identity = identity
         self._mark = prefix.encode()
         self._ids: dict[str, str] = {}
 
@@ -211,7 +217,7 @@ class PathTranslator:
     def _fault(self, id: str, kind: str, signature: str, details: str, *rest: Any) -> Any:
         fault = Fault(kind, self.text(signature), self.text(details))
         if fault.signature != signature:
-            self._ids[id] = fault.id
+            self._ids[id] = fault.of_subject(self._identity).id
         return (self._ids.get(id, id), kind, fault.signature, fault.details, *rest)
 
     def _row(self, row: TrialRecord) -> TrialRecord:
