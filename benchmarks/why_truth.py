@@ -96,7 +96,7 @@ RARE = [
         "Fix invalid simplification of 3+ intervals when a closed interval shares the lower bound "
         "of an open one",
         "portion_machine.py",
-        "[PortionMachine.join]",
+        "[PortionMachine.join",
         (group("open", "openclosed"), group("closed", "closedopen", "singleton"), group("join")),
         group(),
         tests=40_000,
@@ -110,7 +110,7 @@ RARE = [
         "Fix the order in which items are returned from an `IntervalDict` when a closed interval "
         "shares the lower bound of an open one",
         "interval_dict_machine.py",
-        "[IntervalDictMachine.items]",
+        "[IntervalDictMachine.items",
         (group("open", "openclosed"), group("closed", "closedopen", "singleton"), group("items")),
         group(),
         tests=40_000,

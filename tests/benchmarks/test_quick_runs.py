@@ -41,6 +41,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "grammars.py": ("vs_grammarinator", "vs_hypothesis", "swarm_vs_default_rate"),
     "hostile.py": ("inputs", "tracebacks", "hangs", "executed", "escapes", "orphans"),
     "hypothesis_swarm.py": ("vs_hypothesis_tests", "vs_hypothesis_cpu"),
+    "identity.py": ("groups", "bugs", "hidden", "pair_precision", "pair_recall"),
     "instrument.py": ("line_slowdown", "branch_slowdown", "path_slowdown", "native_vs_gcov"),
     "interrupts.py": tuple(f"ctrl_c_{case}_s" for case in ("busy", "hanging", "again", "locked")),
     "known_bugs.py": ("found", "mean_precision", "mean_recall", "gone_after_fix"),

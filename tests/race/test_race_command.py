@@ -91,7 +91,7 @@ def place(tmp_path_factory: pytest.TempPathFactory, swarmtest) -> Path:
 
 def test_it_prints_the_fault_its_timeline_and_what_to_do_next(place: Path) -> None:
     printed = (place / "printed.txt").read_text()
-    assert "fault 68c46ec8  exception: AssertionError: # [count_to_two]" in printed
+    assert "AssertionError: # [count_to_two: assert counter.value == 2, counter.value]" in printed
     assert "only on free-threaded builds" in printed
     assert "replayed: 10 of 10 times" in printed
     assert "main.1 (counter.py)" in printed

@@ -55,7 +55,9 @@ def test_a_file_describes_a_space_and_its_search(place):
     assert outcome.best == {"threads": 8, "noise": "none", "halt": False, "test": "sell"}
     # Repeated until nothing new came in 2 runs, or until the first failure.
     assert outcome.progress.runs == 3 * 14 + 6
-    assert [fault.signature for fault in outcome.faults] == ["AssertionError: oversold [sell]"]
+    assert [fault.signature for fault in outcome.faults] == [
+        "AssertionError: oversold [sell: assert threads < 4 or noise != 'sleep']"
+    ]
 
 
 def test_a_file_in_another_directory_finds_what_lies_beside_it(place, monkeypatch):

@@ -49,7 +49,7 @@ def test_the_file_says_what_each_test_keeps_and_how_it_is_made_again(
     assert f"    swarmtest suite 1 -o {FILE}\n" in text
     assert "campaign 1 (shop.py::Shop, seed 1)" in " ".join(text.split())
     assert "# Shows fault " in text
-    assert "AssertionError: negative total [Shop.total]" in text
+    assert "AssertionError: negative total [Shop.total: assert self.cart.total() >= 0]" in text
     assert "#   line cart.py:" in text
     assert str(shop.path) not in text
 

@@ -22,7 +22,7 @@ from swarmtest.campaign.budget import Progress
 from swarmtest.campaign.fault_sightings import FaultSightings
 from swarmtest.campaign.hits import HitReceiver
 from swarmtest.core.configuration import Configuration
-from swarmtest.core.result import Fault, Result, Verdict
+from swarmtest.core.result import Result, Verdict
 from swarmtest.core.space import Space
 from swarmtest.store.interface import Store
 from swarmtest.store.records import (
@@ -207,7 +207,7 @@ class Recorder:
             fault = self.faults.get(trial.fault) if trial.fault else None
             yield Result(
                 Verdict(trial.verdict),
-                Fault(fault.kind, fault.signature, fault.details) if fault else None,
+                fault.fault if fault else None,
                 unpack_counts(trial.used),
                 self._receiver.names(trial.hits) if trial.hits else (),
                 trial.steps,

@@ -36,13 +36,13 @@ def run_saved_test(test: Path, fault: str, seconds: float, files: list[str]) -> 
     results: list[Result] = []
     while len(results) < RUNS and not _hung(results):
         results.append(run_isolated(lambda: subject.replay(data), seconds))
-    showing = [run for run in results if run.fault and run.fault.id == fault]
+    showing = [run for run in results if run.fault and run.fault.key == fault]
     result = next((run for run in results if run.fault), results[-1])
     return {
         "runs": len(results),
         "shown": len(showing),
         "verdict": Verdict(result.verdict).label,
-        "fault": result.fault.id if result.fault else "",
+        "fault": result.fault.key if result.fault else "",
         "signature": result.fault.signature if result.fault else "",
         "skipped": result.skipped,
         "missing": result.missing,

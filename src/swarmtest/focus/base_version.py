@@ -106,7 +106,11 @@ class _TreeRun:
         file.write_text(json.dumps(with_reference(data, reference["text"], reference)))
         files = [Path(p).relative_to(self.root) for p in self.check.changed if self._is_inside(p)]
         command = [sys.executable, "-P", "-m", "swarmtest.focus.base_run", str(file)]
-        command += [fault.id, str(self.check.seconds), *(str(self.tree / path) for path in files)]
+        command += [
+            fault.fault.key,
+            str(self.check.seconds),
+            *(str(self.tree / path) for path in files),
+        ]
         directory = self.tree / self.here.relative_to(self.root)
         directory.mkdir(parents=True, exist_ok=True)
         ended = capture(

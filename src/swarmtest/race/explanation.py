@@ -124,7 +124,7 @@ def find_schedule(racer: Racer, test: RaceTest) -> RunOutcome:
         else:
             ran = _run_policy(racer, test.seed, policy_runs)
             policy_runs += 1
-        if ran.fault is not None and ran.fault.id == test.fault:
+        if ran.fault is not None and ran.fault.key == test.fault:
             return ran
         tried += 1
     raise UserError(f"seen with noise, but in none of {tried:,} controlled schedules")

@@ -190,7 +190,7 @@ class ThreadsSubject(Subject):
             kept_test = test.to_json() if self.keep_tests else None
             return Result(Verdict.PASSED, None, used, test=kept_test, covered=covered)
         schedule = None if isinstance(test.settings, NoiseSettings) else ran.schedule
-        failing = replace(test, schedule=schedule, fault=ran.fault.id, seen=ran.seen)
+        failing = replace(test, schedule=schedule, fault=ran.fault.key, seen=ran.seen)
         return Result(
             Verdict.FAILED,
             ran.fault,

@@ -15,6 +15,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
@@ -30,8 +31,10 @@ from swarmtest.core.errors import UserError
 from swarmtest.core.result import Result, Verdict
 from swarmtest.processes.fork_pool import run_isolated
 from swarmtest.processes.limits import limit_memory
+from swarmtest.reduce.assertion_values import with_values
 from swarmtest.reduce.named_tests import load_subject
 from swarmtest.reduce.reduction import reduce_test
+from swarmtest.reduce.same_faults import merge_same_faults
 from swarmtest.store import open_store
 from swarmtest.store.interface import Store
 from swarmtest.store.records import FaultRecord, ReductionRecord
@@ -44,6 +47,8 @@ FLAKY_AFTER = 3
 """How many runs must fail to show a fault before the fault is called flaky."""
 _FEWEST_RUNS = 3
 """How many runs must fit into a fault's time for a reduction to be worth trying."""
+_MERGING_SECONDS = 2.0
+"""Time to find out which faults are one, if reduction took all that it had."""
 _PASSING_TRIALS = 200
 """How many passing trials are read to learn how long a test takes that does not hang."""
 
@@ -187,6 +192,8 @@ class _Session:
         try:
             for index, fault in enumerate(faults):
                 self._reduce(fault, index, len(faults))
+            if chosen is None and faults:
+                self._merge_same()
         except KeyboardInterrupt:
             interrupted = True
         tried = self._reductions.keys() | self._reasons.keys()
@@ -194,6 +201,18 @@ class _Session:
         return FaultReductions(
             self._campaign, self._reductions, untried, self._reasons, interrupted
         )
+
+    def _merge_same(self) -> None:
+        """Decide which of the campaign's faults are one; a store need not keep such decisions."""
+        with suppress(UserError):
+            merge_same_faults(
+                self._subject,
+                self._store,
+                self._campaign,
+                seconds=self._limit,
+                deadline=max(self._deadline, time.monotonic() + _MERGING_SECONDS + self._limit),
+            )
+        self._reductions = reductions_of(self._store, self._campaign)
 
     def _is_done(self, fault: FaultRecord) -> bool:
         if fault.test is None:
@@ -294,7 +313,7 @@ class _FaultReducer:
         reduced = reduce_test(
             self._subject,
             self._test,
-            self._fault.id,
+            self._fault.fault.key,
             seconds=waits.seconds,
             budget=max(begun + share - waits.confirmation - time.monotonic(), 0.0),
             on_run=on_run,
@@ -302,10 +321,13 @@ class _FaultReducer:
         self.interrupted = reduced.interrupted
         if waits.confirmation and not self._shows(reduced.test, waits.confirmation):
             raise UserError("the reduced test does end, only late")
+        shown = reduced.fault
+        if shown is not None:
+            shown = with_values(self._subject, reduced.test, shown, waits.seconds)
         return self._begun._replace(
             size=reduced.size,
             test=json.dumps(reduced.test),
-            details=reduced.fault.details if reduced.fault else "",
+            details=shown.details if shown else "",
             runs=self._begun.runs + reduced.runs,
             seconds=self._begun.seconds + time.monotonic() - begun,
             complete=reduced.complete,
@@ -316,7 +338,7 @@ class _FaultReducer:
         """Return whether a test shows the fault in at least one of `runs` runs."""
         for _ in range(runs):
             fault = run_isolated(lambda: self._subject.replay(test), seconds, quiet=True).fault
-            if fault is not None and fault.id == self._fault.id:
+            if fault is not None and fault == self._fault.fault:
                 return True
         return False
 

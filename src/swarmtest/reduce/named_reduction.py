@@ -40,6 +40,7 @@ from swarmtest.store import open_store
 from swarmtest.store.blocks import unpacked
 from swarmtest.store.interface import Store
 from swarmtest.subjects.loading import SubjectReference
+from swarmtest.subjects.subject import named_fault
 
 DRAWN_MUTANTS = 200
 """How many mutants are drawn if some are to be kept and no number is given."""
@@ -219,7 +220,7 @@ def _fault_of(named: NamedTest, name: str, seconds: float, has_criterion: bool) 
         raise UserError(f"{name} is invalid: {result.missing}")
     if result.fault is None and not has_criterion:
         raise UserError(f"{name} passes: say what to keep, like --keep coverage=90")
-    return result.fault.id if result.fault else None
+    return named_fault(named.subject, result.fault).id if result.fault else None
 
 
 class ReductionState:

@@ -250,7 +250,7 @@ def _fields(run: RecordedRun) -> dict[str, Any]:
 def _read(
     store: Store, campaign: int, space: Space, runs: dict[Configuration, list[RecordedRun]]
 ) -> None:
-    faults = {f.id: Fault(f.kind, f.signature, f.details) for f in store.faults(campaign)}
+    faults = {f.id: f.fault for f in store.faults(campaign)}
     for trial in store.trials(campaign):
         point = Configuration.from_bytes(space, trial.configuration)
         runs.setdefault(point, []).append(_run(store, campaign, trial, faults))

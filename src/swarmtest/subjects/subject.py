@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 from bdb import BdbQuit
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
@@ -104,6 +105,9 @@ class Subject:
     journal: Callable[[Any], None] | None = None
     """Called with what is about to run (the whole test, or every step), when the current test may
     kill the process. Campaigns set it."""
+
+    fault_names: Mapping[Fault, str] = {}
+    """The ids of the faults that a store already has (`swarmtest.store.fault_groups`)."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Create a subject; raise `UserError` if its class does not define what it has to."""
@@ -255,6 +259,22 @@ def is_subject_class(member: Any) -> bool:
     (False, False)
     """
     return inspect.isclass(member) and issubclass(member, Subject) and member is not Subject
+
+
+def identity_of(subject: Subject) -> str:
+    """Return the name of a subject as a part of the ids of its faults: ``./a.py`` is ``a.py``."""
+    name = str(getattr(subject, "name", ""))
+    where, mark, member = name.partition("::")
+    is_file = where.endswith((".py", ".toml")) and not where.startswith("race ")
+    return f"{os.path.normpath(where)}{mark}{member}" if is_file else name
+
+
+def named_fault(subject: Subject, fault: Fault) -> Fault:
+    """Return a fault with its id: that of the store, or else the one that it would get."""
+    known = getattr(subject, "fault_names", {}).get(fault)
+    if known:
+        return Fault(fault.kind, fault.signature, fault.details, known)
+    return fault.of_subject(identity_of(subject))
 
 
 def incompleteness(member: Any, name: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -262,6 +263,8 @@ def _print_outcome(
 ) -> None:
     for note in [*outcome.notes, *_never_seen(campaign, outcome)]:
         click.echo(f"note: {note}")
+    if reduced is not None:  # faults that turned out to be one are shown as one
+        outcome = replace(outcome, faults=store.faults(outcome.campaign))
     configurations = fault_configurations(store, outcome.campaign, outcome.faults)
     reductions = reductions_of(store, outcome.campaign)
     why = with_reasons(_why(store, outcome), reduced)

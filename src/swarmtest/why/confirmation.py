@@ -249,7 +249,7 @@ def _count(
     def is_it(shown: Fault | None) -> bool:
         if shown is None:
             return False
-        return shown.id == fault.id or is_kin(shown, fault, harness_name(subject))
+        return shown == fault or is_kin(shown, fault, harness_name(subject))
 
     def show(seeds: Iterable[int]) -> tuple[int, int, float]:
         begun = time.process_time()

@@ -18,6 +18,7 @@ from swarmtest.campaign.reduced_faults import reductions_of
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Fault
 from swarmtest.reduce.named_tests import load_subject
+from swarmtest.store.fault_groups import names_of_faults
 from swarmtest.store.interface import Store
 from swarmtest.store.records import FaultRecord
 from swarmtest.subjects.machine.values import Ref
@@ -370,6 +371,7 @@ def explain_fault(
     record = store.campaign(where.campaign)
     if subject is None:
         subject = load_subject(record)[0]
+    subject.fault_names = names_of_faults(store, where.campaign)
     seconds = Limits(timeout or record.options.get("seconds")).seconds_of(subject)
     test, before = _reduced_test(store, where, subject)
     others: list[Any] = []
@@ -377,7 +379,7 @@ def explain_fault(
     if confirming and _has_steps(test):
         others = other_small_tests(store, where.campaign, subject, where.fault, seconds)
     spent = cpu_seconds_so_far() - begun
-    kind = Fault(where.fault.kind, where.fault.signature)
+    kind = replace(where.fault.fault, details="")
     explanation = explain_test(
         subject,
         test,

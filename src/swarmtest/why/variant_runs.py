@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import enum
 import math
-import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -24,6 +23,7 @@ from typing import Any
 
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Fault, Verdict
+from swarmtest.core.signatures import SignatureParts
 from swarmtest.processes.fork_pool import ForkPool, IsolatedRun, PendingAnswer, wait_for_any
 from swarmtest.reduce.candidate_oracle import key_of_test
 from swarmtest.subjects.subject import Subject
@@ -32,7 +32,6 @@ _CHECKS = 3
 """How often the test itself is run alone, and how often after other tests."""
 _FLAKY_RUNS = 4
 """How often a variant of a flaky test is run."""
-_PLACE = re.compile(r"^(?P<type>[^:\[]*).*?(?P<place>\[[^\]]*\])?$", re.DOTALL)
 
 
 class VariantOutcome(enum.StrEnum):
@@ -234,11 +233,11 @@ class VariantRuns:
         return seen
 
     def _shows(self, seen: _Seen) -> bool:
-        return seen.fault is not None and seen.fault.id == self._fault.id
+        return seen.fault == self._fault
 
     def _judge(self, seen: _Seen, needed: Mapping[str, int]) -> VariantOutcome:
         if seen.fault is not None:
-            if seen.fault.id == self._fault.id:
+            if seen.fault == self._fault:
                 return VariantOutcome.SAME
             kin = is_kin(seen.fault, self._fault, harness_name(self._subject))
             return VariantOutcome.KIN if kin else VariantOutcome.OTHER
@@ -324,8 +323,7 @@ def harness_name(subject: Subject) -> str:
 
 
 def _type_and_frames(fault: Fault) -> tuple[str, list[str]]:
-    """Return the type of a fault and its frames, the innermost first."""
-    match = _PLACE.match(fault.signature)
-    assert match is not None  # every part of the pattern may be empty
-    place = (match["place"] or "").strip("[]")
-    return match["type"].strip(), place.split(" < ") if place else []
+    """Return the type of a fault and its frames, the innermost first; then what it was doing."""
+    parts = SignatureParts.of(fault.signature)
+    operation = [parts.label + parts.operation] if parts.label or parts.operation else []
+    return parts.type, [*parts.functions, *operation]

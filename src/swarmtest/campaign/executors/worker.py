@@ -28,7 +28,7 @@ from swarmtest.core.seeds import Stream, seeds_of_tests, trial_key
 from swarmtest.processes.tree import stray_check
 from swarmtest.store.records import TrialRecord, pack_counts, pack_floats
 from swarmtest.strategies.strategy import LearningStrategy, Strategy, strategy_text
-from swarmtest.subjects.subject import Subject, printed_code
+from swarmtest.subjects.subject import Subject, identity_of, printed_code
 
 if TYPE_CHECKING:
     from swarmtest.coverage.watch import Coverage
@@ -195,6 +195,7 @@ class TrialRunner:
         self.job = job
         job.subject.keep_tests = job.keep_tests
         self.best: dict[str, tuple[int, int]] = {}
+        self._identity = identity_of(job.subject).replace(job.moved_below or "\0", "")
         self._stream = Stream(job.seed)
         self._sender = HitSender()
         self._last_propensities: tuple[float, ...] = ()
@@ -395,7 +396,7 @@ class TrialRunner:
         if moved:
             signature = fault.signature.replace(moved, "")
             fault = Fault(fault.kind, signature, fault.details.replace(moved, ""))
-        fault_id = fault.id
+        fault_id = fault.of_subject(self._identity).id
         rank = (result.steps, trial)
         best = self.best.get(fault_id)
         if best is None or rank < best:

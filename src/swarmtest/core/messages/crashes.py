@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from swarmtest.core.errors import UserError, did_you_mean
-from swarmtest.core.faults import normalised
 from swarmtest.core.messages.mangled_names import function_name
+from swarmtest.core.messages.shapes import normalised
 
 # Functions of a printed stack.
 

@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import cast
 
 from swarmtest.core.errors import UserError, did_you_mean
-from swarmtest.core.faults import message_of, normalised
+from swarmtest.core.faults import message_of
 from swarmtest.core.messages.crashes import recognise
+from swarmtest.core.messages.shapes import normalised
 from swarmtest.core.messages.telling_lines import telling_line
 from swarmtest.languages.user_objects import entry_point, entry_point_names, load_object
 from swarmtest.subjects.command.specification import (

@@ -129,6 +129,8 @@ class MachineReplay:
         self._values: dict[int, Any] = {}
         self._raised: dict[int, str] = {}
         self._position = 0
+        self._last = ""
+        """The action that ran last."""
         self._redraw = Redraw(subject, test)
 
     def run(self, noting: bool = False) -> Result:
@@ -155,7 +157,7 @@ class MachineReplay:
             finally:
                 machine.stop()
         except BaseException as error:
-            fault = subject.fault_of(error)
+            fault = subject.fault_of(error, self._last)
         hits = machine.hits() if machine is not None else ()
         verdict = Verdict.FAILED if fault else Verdict.PASSED
         test = self._with_raised() if noting else self._test
@@ -184,6 +186,7 @@ class MachineReplay:
             return False
         self._consume(machine, action.arguments, step)
         used[number] += 1
+        self._last = step.action
         keys = list(values)
         positional = [values[key] for key in keys[: action.positional]]
         named = {key: values[key] for key in keys[action.positional :]}

@@ -14,7 +14,12 @@ from typing import Any, TypeAlias
 
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError
-from swarmtest.core.faults import examinable, fault_of_exception, message_of
+from swarmtest.core.faults import (
+    examinable,
+    fault_of_exception,
+    message_of,
+    operation_of_check,
+)
 from swarmtest.core.result import Fault, Result, Verdict
 from swarmtest.subjects.machine.compiled import compile_machine, invariants_of, space_of
 from swarmtest.subjects.machine.machine import Machine
@@ -128,7 +133,8 @@ class MachineSubject(Subject):
                 if self._stops:
                     machine.stop()
         except BaseException as error:
-            fault = self.fault_of(error)
+            last = self.compiled.actions[record[-1][0]].name if record else ""
+            fault = self.fault_of(error, last)
         hits = machine.hits() if machine is not None and machine._events else ()
         skipped = tally.pop() if tally else 0
         used = tuple(tally) if tally else (0,) * len(self.actions)
@@ -219,8 +225,11 @@ class MachineSubject(Subject):
         )
         return Step(action.name, arguments, label if action.into is not None else 0, raised)
 
-    def fault_of(self, error: BaseException) -> Fault:
-        """Return the fault that an exception shows; raise what the program did not cause."""
+    def fault_of(self, error: BaseException, last: str = "") -> Fault:
+        """Return the fault that an exception shows; raise what the program did not cause.
+
+        `last` is the action that ran last; empty if none did.
+        """
         error = examinable(error)
         if isinstance(error, UserError):
             raise error
@@ -228,14 +237,16 @@ class MachineSubject(Subject):
             raise KeyboardInterrupt from error
         violated = _violated(error.__traceback__, self.compiled.check, invariants_of(self.machine))
         if violated:
-            return fault_of_exception(error, "invariant", f"invariant {violated}:")
+            after = f" after {last}" if last else ""
+            return fault_of_exception(error, "invariant", f"invariant {violated}{after}:")
         guarded = self._guard_in(error.__traceback__)
         if guarded:
             self._refuse_mistake_in_guard(guarded, error)
             return fault_of_exception(error, label=f"guard of {guarded}:")
         if isinstance(error, MemoryError):
             return fault_of_exception(error, "memory")
-        return fault_of_exception(error)
+        operation = operation_of_check(self.machine, error, last)
+        return fault_of_exception(error, operation=operation)
 
     def _guard_in(self, tb: TracebackType | None) -> str:
         """Return the action whose guard is in a traceback; empty if there is none."""

@@ -12,6 +12,7 @@ from swarmtest.campaign.reduced_faults import reductions_of
 from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.roles.roles import FeatureRole
 from swarmtest.roles.views import role_lines, study_or_none
+from swarmtest.store import open_store
 from swarmtest.store.fault_lives import (
     BACK,
     MARKS,
@@ -23,6 +24,7 @@ from swarmtest.store.fault_lives import (
 from swarmtest.store.interface import Store
 from swarmtest.store.records import FaultEvent
 from swarmtest.subjects.stored_tests import StoredTests
+from swarmtest.ui.commands import fault_decisions
 from swarmtest.ui.options import (
     existing_store,
     latest_campaign,
@@ -58,6 +60,11 @@ _STATES = ("open", BACK, "known", "fixed")
 @trust_option
 @store_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines.")
+@click.option(
+    "--merge", nargs=2, metavar="FAULT FAULT", help="Show two faults as one, named as the first."
+)
+@click.option("--split", metavar="FAULT", help="Show the identities behind a fault apart.")
+@click.option("--undo", metavar="FAULT", help="Take back what was merged or split by hand.")
 def faults(
     campaign: str | None,
     fault: str | None,
@@ -66,17 +73,26 @@ def faults(
     note: str | None,
     store: str | None,
     as_json: bool,
+    merge: tuple[str, str] | None,
+    split: str | None,
+    undo: str | None,
 ) -> None:
     """Show the faults of a campaign, with the smallest test of each.
 
     CAMPAIGN is a number; by default, the newest. FAULT is the id of a fault, or the beginning of
     one: show only this fault, with its traceback.
 
+    --merge, --split and --undo decide which faults are one, in all campaigns of the store. What was
+    recorded stays as it is.
+
     \b
     swarmtest faults                 the faults of the newest campaign
     swarmtest faults --all           all faults, with their states
     swarmtest faults 4ee18053 --mark known --note "issue 17"
     """
+    if merge or split or undo:
+        _decide(store, merge, split, undo)
+        return
     if campaign is not None and not _is_number(campaign):
         campaign, fault = None, campaign
     number = None if campaign is None else int(campaign)
@@ -102,7 +118,11 @@ def _is_number(text: str) -> bool:
 def _show_faults(opened: Store, number: int, fault: str | None, as_json: bool) -> None:
     records = opened.faults(number)
     if fault is not None:
-        matching = [record for record in records if record.id.startswith(fault)]
+        matching = [
+            record
+            for record in records
+            if any(name.startswith(fault) for name in (record.id, *record.also))
+        ]
         if not matching:
             suggestion = did_you_mean(fault, [record.id for record in records])
             raise UserError(f"campaign {number} has no fault {fault!r}{suggestion}")
@@ -148,6 +168,20 @@ def _show_faults(opened: Store, number: int, fault: str | None, as_json: bool) -
         click.echo()
         if fault is not None and record.details:
             click.echo(record.details)
+
+
+def _decide(
+    store: str | None, merge: tuple[str, str] | None, split: str | None, undo: str | None
+) -> None:
+    if sum(map(bool, (merge, split, undo))) > 1:
+        raise UserError("one of --merge, --split and --undo at a time")
+    with open_store(store, must_exist=True) as opened:
+        if merge:
+            fault_decisions.merge(opened, merge)
+        elif split:
+            fault_decisions.split(opened, split)
+        else:
+            fault_decisions.undo(opened, str(undo))
 
 
 def _role_lines(roles: list[FeatureRole]) -> list[str]:

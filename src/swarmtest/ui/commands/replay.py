@@ -13,6 +13,7 @@ from swarmtest.core.errors import UserError
 from swarmtest.core.formatting import plural
 from swarmtest.core.result import Result, Verdict
 from swarmtest.processes.fork_pool import run_isolated
+from swarmtest.reduce.assertion_values import with_values
 from swarmtest.reduce.fault_replays import (
     TIMES,
     FaultReplay,
@@ -31,7 +32,7 @@ from swarmtest.reduce.named_tests import (
 from swarmtest.search.command import find_searched_trial, replay_trial
 from swarmtest.store.fault_lives import fault_lives
 from swarmtest.store.interface import Store
-from swarmtest.subjects.subject import Subject
+from swarmtest.subjects.subject import Subject, named_fault
 from swarmtest.ui.options import existing_store, store_option, trust_option
 from swarmtest.ui.run_options import timeout_option
 
@@ -108,6 +109,10 @@ def _replay_one(test: str, store: str | None, options: dict[str, Any]) -> int:
     if options["pdb"]:
         return _debug(subject, data)
     result = run_isolated(lambda: subject.replay(data), seconds_of(subject, timeout))
+    if result.fault is not None:
+        seconds = seconds_of(subject, timeout)
+        shown = with_values(subject, data, named_fault(subject, result.fault), seconds)
+        result = result._replace(fault=shown)
     click.echo("\n" + _verdict(result, named.fault, subject.part))
     if named.campaign is not None and re.fullmatch(r"[0-9a-f]{8}", test):
         _note_replay(test, named, result, store, options)

@@ -11,6 +11,7 @@ from typing import Any
 
 from swarmtest.campaign.liveness import status_in
 from swarmtest.core.configuration import Configuration
+from swarmtest.core.faults import VALUES
 from swarmtest.core.formatting import part_percent, plural, printable_line
 from swarmtest.core.result import Verdict
 from swarmtest.core.space import Space
@@ -64,6 +65,9 @@ def fault_lines(
     message = fault_message(fault)
     if message:
         lines.append(f"  message: {message}")
+    lines += [f"  {line}" for line in fault_values(fault)]
+    if fault.also:
+        lines.append(f"  also seen as {', '.join(fault.also)}")
     if configuration:
         lines.append(f"  found with: {configuration}")
     lines += [f"  {line}" for line in why]
@@ -76,14 +80,32 @@ def fault_lines(
 
 def fault_message(fault: FaultRecord) -> str:
     """Return the full message of the exception; empty if the signature contains it."""
-    lines = fault.details.rstrip().splitlines()
+    lines = fault.details.partition(f"\n{VALUES}\n")[0].rstrip().splitlines()
     if fault.kind not in ("exception", "invariant", "memory") or not lines:
         return ""
     # The message begins after the last frame; pytest adds lines to those of failed assertions.
     frames = [i for i, line in enumerate(lines) if line.startswith("  ")]
     first = frames[-1] + 1 if frames else 0
-    message = lines[first if first < len(lines) else -1].strip()
+    said = [line.strip() for line in lines[first if first < len(lines) else -1 :]]
+    message = next(filter(None, said), "")
+    if message.endswith(":"):  # what it is about begins in the next line
+        message = " ".join(filter(None, said[:2]))
     return "" if message in fault.signature else message[:200]
+
+
+def fault_values(fault: FaultRecord) -> list[str]:
+    """Return the values of the assert that failed, a line each; empty if they are not known."""
+    values = fault.details.partition(f"\n{VALUES}\n")[2].splitlines()
+    width = max((len(line.partition(" = ")[0].strip()) for line in values), default=0)
+    shown = []
+    for line in values[:_MOST_VALUES]:
+        name, _, value = line.strip().partition(" = ")
+        shown.append(f"{name.ljust(min(width, _VALUE_COLUMN))} = {value}"[:_LONGEST_VALUE])
+    return ["values:", *(f"  {line}" for line in shown)] if shown else []
+
+
+_MOST_VALUES, _VALUE_COLUMN, _LONGEST_VALUE = 6, 30, 160
+"""How many values of an assert are shown, and how much of each."""
 
 
 def test_code(test: str | None, subject: Any) -> str:

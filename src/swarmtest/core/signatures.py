@@ -1,0 +1,54 @@
+"""Read the parts of a signature again: of what type a fault is, and where it showed.
+
+Signatures are text, because stores, reports and people share them. `swarmtest.core.faults` writes
+those of Python exceptions; those of crashes and commands have a type and functions as well.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_FUNCTION = r"[^\W\d][\w.<>]*"
+_SIGNATURE = re.compile(
+    r"^(?P<label>(?:invariant|guard) [^:]*: )?"
+    r"(?P<type>[^:\[]*?)"
+    r"(?:: (?P<message>.*?))?"
+    rf"(?: \[(?P<functions>{_FUNCTION}(?:(?: < |, ){_FUNCTION})*)(?:: (?P<statement>.*))?\])?"
+    r"(?: in (?P<operation>\w+))?$",
+    re.DOTALL,
+)
+
+
+class SignatureParts(NamedTuple):
+    """The parts of a signature; a part that it does not have is empty.
+
+    >>> parts = SignatureParts.of("Full: at # of # [Stack.push: raise Full(text)] in add")
+    >>> parts.type, parts.message, parts.functions, parts.statement, parts.operation
+    ('Full', 'at # of #', ('Stack.push',), 'raise Full(text)', 'add')
+    >>> SignatureParts.of("SIGSEGV [parse < read]").functions
+    ('parse', 'read')
+    """
+
+    label: str
+    """Which invariant failed, and after what; or whose guard."""
+    type: str
+    message: str
+    functions: tuple[str, ...]
+    """The innermost first; of exceptions, only that one."""
+    statement: str
+    operation: str
+
+    @classmethod
+    def of(cls, signature: str) -> SignatureParts:
+        """Return the parts of a signature."""
+        match = _SIGNATURE.match(signature)
+        assert match is not None  # every part of the pattern may be empty
+        label, kind, message, functions, statement, operation = match.groups(default="")
+        names = tuple(re.split(r" < |, ", functions)) if functions else ()
+        return cls(label, kind.strip(), message, names, statement, operation)
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """What the signature says about where it showed, without the message."""
+        return (self.label, self.type, *self.functions, self.statement, self.operation)
