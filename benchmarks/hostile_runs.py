@@ -36,7 +36,7 @@ RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u
 """What a terminal obeys, or what changes the order of text."""
 _ON_TERMINAL = re.compile("\x1b\\]|\x9b|\x07|[\u202a-\u202e\u2066-\u2069]")
 """What is left of it on a terminal, where colours and progress are our own."""
-_NO_TEXT = (".parquet", ".db", ".pdf", ".png", ".db-wal", ".db-shm", ".pyc", ".py")
+_NO_TEXT = (".parquet", ".db", ".pdf", ".png", ".db-wal", ".db-shm", ".db-journal", ".pyc", ".py")
 _marks = itertools.count()
 
 

@@ -7,9 +7,9 @@ question starts an `IsolatedRun`, or several at once, or calls `run_isolated`.
 
 Invariants:
 
-- What tests leave behind stays small: a process in which a test left children or threads, or took
-  away something that others need, answers no more questions, and none answers more than its
-  `most`. A fork comes from a process that has run no test, so a new one starts clean.
+- What tests leave behind stays small: a process in which a test left children or threads answers no
+  more questions, and none answers more than its `most`. A fork comes from a process that has run no
+  test, so a new one starts clean.
 - A process is killed, with everything that it started, when it is over or its answer is not wanted.
 - A process that ends before it has answered has failed in that question, unless it was killed,
   perhaps from outside: then another is asked, and only what repeats is a failure.
@@ -32,7 +32,6 @@ from swarmtest.core.result import Fault, Result, Verdict
 from swarmtest.processes import frames, limits
 from swarmtest.processes.fork import Death, ShieldedFork
 from swarmtest.processes.kills import ControlProcess, OutOfMemoryRecord, kills_itself
-from swarmtest.processes.process_state import ProcessState
 
 Answer = TypeVar("Answer")
 
@@ -328,7 +327,6 @@ def _serve(
     wait_for_parent: Callable[[], None],
 ) -> None:
     arriving = frames.Frames(questions, pickle.loads)
-    state = ProcessState()
     for left in reversed(range(most)):
         question = arriving.next()
         if arriving.ended:  # nobody will ask any more
@@ -338,7 +336,7 @@ def _serve(
             reply = answer(question)
         except UserError as error:
             reply = error
-        fit = left > 0 and _left_nothing() and not state.misses_something
+        fit = left > 0 and _left_nothing()
         wait_for_parent()
         frames.send_pickled(replies, (reply, fit))
         if not fit:

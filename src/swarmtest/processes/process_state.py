@@ -197,15 +197,6 @@ class ProcessState:
         others = (threading.excepthook, gettrace(), getprofile(), os.environ)
         self._objects = (streams, hooks, handlers, functions, others)
 
-    @property
-    def misses_something(self) -> bool:
-        """Whether something was taken away that other tests need; takes half the time."""
-        return any(
-            now is None or part.takes_away(before, now)
-            for part, before in zip(_PARTS, self._before, strict=True)
-            if part.takes_away is not _never and (now := _value(part)) != before
-        )
-
     def changes(self) -> StateChanges:
         """Return what is different now."""
         taken: list[str] = []
