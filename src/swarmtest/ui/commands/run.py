@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -203,6 +204,8 @@ def _run(campaign: Campaign, store: Store, view: ProgressView, options: dict[str
     view.end()
     reduced = _reduce(campaign, store, outcome, view, options)
     stopped_explaining = not _explain(campaign, store, outcome, reduced, options)
+    # Faults whose small tests are the same have become one: a known one may be among them.
+    outcome = replace(outcome, faults=store.faults(outcome.campaign))
     reductions = reductions_of(store, outcome.campaign)
     stopped = outcome.interrupted
     handed = [] if stopped else hand_over_faults(campaign.subject, outcome.faults, reductions)
