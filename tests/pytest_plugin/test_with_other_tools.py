@@ -52,7 +52,7 @@ def test_junit_s_file_has_the_report_and_the_figures(pytester, write):
     assert (told["swarm_faults"], told["swarm_seed"]) == ("1", "4")
     [failure] = case.iter("failure")
     assert "OverflowError: stack is full" in str(failure.get("message"))
-    assert "swarmtest replay 11cf75cb" in str(failure.text)
+    assert "swarmtest replay 453b1f05" in str(failure.text)
 
 
 RULES = """

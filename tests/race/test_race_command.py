@@ -96,11 +96,11 @@ def test_it_prints_the_fault_its_timeline_and_what_to_do_next(place: Path) -> No
     assert "replayed: 10 of 10 times" in printed
     assert "main.1 (counter.py)" in printed
     assert "writes self.value: 1 -> 1" in printed
-    assert "replay: swarmtest replay 68c46ec8" in printed
+    assert "replay: swarmtest replay 19e28e29" in printed
 
 
 def test_other_commands_know_the_campaign(place: Path, swarmtest) -> None:
-    replayed = swarmtest("replay", "68c46ec8", cwd=place)
+    replayed = swarmtest("replay", "19e28e29", cwd=place)
     assert replayed.returncode == 1
     assert "the same as recorded" in replayed.stdout
     assert "random-walk" in swarmtest("roles", 1, cwd=place).stdout
@@ -126,7 +126,7 @@ def test_the_saved_test_fails_until_the_race_is_gone(place: Path, tmp_path: Path
 def test_after_a_fix_a_bound_is_printed(place: Path, tmp_path: Path, swarmtest) -> None:
     (tmp_path / "counter.py").write_text(FIXED)
     saved = tmp_path / "race.json"
-    swarmtest("replay", "68c46ec8", "--no-run", "--save", saved, cwd=place)
+    swarmtest("replay", "19e28e29", "--no-run", "--save", saved, cwd=place)
     done = swarmtest(
         "race", "counter.py::count_to_two", "--after", "race.json", "-n", 299, cwd=tmp_path
     )

@@ -233,7 +233,7 @@ def test_an_unexpected_exception_is_a_fault():
 
     fault = run(Refuses).fault
     assert fault.kind == "exception"
-    assert fault.signature.startswith("ValueError: no # [")
+    assert fault.signature.startswith("ValueError: no 17 [")
 
 
 def test_an_invariant_fails_by_raising():

@@ -14,7 +14,7 @@ _SIGNATURE = re.compile(
     r"^(?P<label>(?:invariant|guard) [^:]*: )?"
     r"(?P<type>[^:\[]*?)"
     r"(?:: (?P<message>.*?))?"
-    rf"(?: \[(?P<functions>{_FUNCTION}(?:(?: < |, ){_FUNCTION})*)(?:: (?P<statement>.*))?\])?"
+    rf"(?: \[(?P<functions>{_FUNCTION}(?:(?: [<>] |, ){_FUNCTION})*)(?:: (?P<statement>.*))?\])?"
     r"(?: in (?P<operation>\w+))?$",
     re.DOTALL,
 )
@@ -28,6 +28,8 @@ class SignatureParts(NamedTuple):
     ('Full', 'at # of #', ('Stack.push',), 'raise Full(text)', 'add')
     >>> SignatureParts.of("SIGSEGV [parse < read]").functions
     ('parse', 'read')
+    >>> SignatureParts.of("timeout [run > parse]").functions
+    ('run', 'parse')
     """
 
     label: str
@@ -43,9 +45,10 @@ class SignatureParts(NamedTuple):
     def of(cls, signature: str) -> SignatureParts:
         """Return the parts of a signature."""
         match = _SIGNATURE.match(signature)
-        assert match is not None  # every part of the pattern may be empty
+        if match is None:  # of a command or an oracle, which may say anything
+            return cls("", signature, "", (), "", "")
         label, kind, message, functions, statement, operation = match.groups(default="")
-        names = tuple(re.split(r" < |, ", functions)) if functions else ()
+        names = tuple(re.split(r" [<>] |, ", functions)) if functions else ()
         return cls(label, kind.strip(), message, names, statement, operation)
 
     @property

@@ -140,7 +140,7 @@ def reduce_test(
     smallest, fault = search.rerecorded(seconds)
     return Reduced(
         smallest,
-        fault,
+        fault and named_fault(subject, fault),
         subject.size(test),
         subject.size(smallest),
         search.runs,
