@@ -623,7 +623,9 @@ def explained_faults(machine: type[Machine], tests: int) -> dict[str, Explanatio
         return {e.steps[-1].feature: e for e in explanations_of(store, campaign).values()}
 
 
-def test_other_failing_tests_follow_the_rule_or_are_said_to_need_something_else():
+def test_other_failing_tests_follow_the_rule_or_are_said_to_need_something_else(monkeypatch):
+    # Forks of a large process take CPU time: fewer than ten tests would fit into the usual time.
+    monkeypatch.setattr("swarmtest.why.other_tests._CPU_SECONDS", 60.0)
     found = explained_faults(Door, 60)["enter"]
     assert found.others is not None
     assert found.others.tests == 10
