@@ -3,6 +3,8 @@
 #   make test   runs every check and every test
 # What they need is installed into .venv first: for the demo only what swarmtest itself needs.
 # `make setup` installs everything; PYTHON=/path/to/python chooses the interpreter.
+#   make docs   builds the documentation site in build/site
+#   make release-check   builds a release, and tries it in clean environments
 #   make fresh  runs `make test` on a bare Debian: see COMMAND=--help
 
 VENV ?= .venv
@@ -10,7 +12,7 @@ BIN := $(VENV)/bin
 # Without bytecode every process that is started compiles again what it imports.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help setup compilers browser demo test lint unit fresh benchmarks clean
+.PHONY: help setup compilers browser demo test lint unit docs picture release-check fresh benchmarks clean
 
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
@@ -46,6 +48,16 @@ browser:
 unit: setup compilers browser
 	$(BIN)/python -m pytest -q -n 3 --dist worksteal
 
+docs: setup
+	@$(BIN)/python tools/site.py
+
+picture: setup
+	@$(BIN)/python tools/terminal_picture.py
+
+# CHECKS=... runs only some of them; `tools/release_check.py --list` names them.
+release-check: setup
+	@$(BIN)/python tools/release_check.py $(CHECKS)
+
 # Variables that are given to make are in the script's environment.
 fresh:
 	@bash tools/fresh-machine.sh $(COMMAND)
@@ -54,4 +66,4 @@ benchmarks: setup
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 clean:
-	rm -rf $(VENV) .swarmtest
+	rm -rf $(VENV) .swarmtest build

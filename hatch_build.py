@@ -1,14 +1,19 @@
-"""Puts the C accelerator into the wheel, if there is a compiler; the wheel is pure without one."""
+"""Puts the C accelerator into the wheel, if there is a compiler; the wheel is pure without one.
+
+It also makes the links of README.md absolute in the metadata: see tools/package_links.py.
+"""
 
 from __future__ import annotations
 
 import importlib.util
+import os
 import tempfile
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 _PACKAGE = "swarmtest/race"
 
@@ -45,3 +50,16 @@ def _loaded(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+class AbsoluteLinks(MetadataHookInterface):
+    """Writes the description and the addresses of the project into the metadata."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Called for each wheel and sdist."""
+        links = _loaded(Path(self.root) / "tools" / "package_links.py")
+        home = links.home_of(os.environ)
+        text = (Path(self.root) / "README.md").read_text(encoding="utf-8")
+        page = {"content-type": "text/markdown", "text": links.with_absolute_links(text, home)}
+        metadata["readme"] = page
+        metadata["urls"] = links.urls_of(home)

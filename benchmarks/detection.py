@@ -8,6 +8,13 @@ meant to be near the best on every row; `layered_worst_ratio` is the worst ratio
 the best median of that row. A strategy that reaches the cap with half of its seeds counts as if the
 next test had found the bug, so that the ratio is never too small. `layered` has a cap of its own:
 its median has to be known.
+
+Part three judges on bugs of kinds that had no part in choosing the families and shares of `layered`
+and of `hedged` (`bug_families`): `unseen_worst_ratio` and `unseen_mean_ratio` (a geometric mean)
+are those of the median of `layered` to that of the best single strategy, `hedged_unseen_...` those
+of `hedged`. Tests are simulated there, from the strategies' own draws. A sample of these bugs is
+also given to Hypothesis. `first_unseen_...` are about the kinds that judged `layered` first: what
+they showed gave ideas for `hedged`.
 """
 
 from __future__ import annotations
@@ -23,6 +30,9 @@ from itertools import count
 from typing import Any
 
 import machines
+from bug_families.fresh_kinds import FRESH
+from bug_families.judgement import MIXTURES, Finding, judge, machine_of, print_judgement
+from bug_families.kinds import JUDGING
 from harness import arguments, print_figures, print_table, progress, require_modules
 
 from swarmtest import Machine
@@ -31,7 +41,7 @@ from swarmtest.core.seeds import seed_of_test, trial_key
 from swarmtest.strategies import Stream, parse_strategy
 from swarmtest.subjects import MachineSubject
 
-STRATEGIES = ("all-on", "coin", "coin:p=random", "activation", "layered")
+STRATEGIES = ("all-on", "coin", "coin:p=random", "activation", "layered", "hedged")
 ROWS: dict[str, type[Machine]] = {
     "stack deeper than 32": machines.Depth,
     "the same with a third action": machines.DepthWithAdd,
@@ -51,10 +61,17 @@ class Size:
     odds_all_on: int
     odds_coin: int
     odds_opens: int
+    unseen_tests: int
+    unseen_bugs: int
+    """Of each kind."""
+    hypothesis_unseen: int
+    """Seeds for each bug of the sample."""
 
 
-FULL = Size(60, 10_000, 10_000, 30, 100, 4_000_000, 100_000, 100_000)
-QUICK = Size(5, 200, 10_000, 1, 5, 20_000, 10_000, 500)
+FULL = Size(60, 10_000, 10_000, 30, 100, 4_000_000, 100_000, 100_000, 2_000, 12, 2)
+QUICK = Size(5, 200, 10_000, 1, 5, 20_000, 10_000, 500, 400, 2, 0)
+UNSEEN_CAP = 60
+"""Examples that Hypothesis has for each bug of the sample."""
 
 
 def tests_until_found(machine: type[Machine], strategy: str, seed: int, cap: int) -> int | None:
@@ -214,6 +231,36 @@ def odds(pool: ProcessPoolExecutor, size: Size) -> dict[str, object]:
     }
 
 
+def hypothesis_on_bug(finding: Finding, seed: int) -> int | None:
+    return hypothesis_until_found(machine_of(finding.bug), seed, UNSEEN_CAP)
+
+
+def print_hypothesis(
+    pool: ProcessPoolExecutor, findings: list[Finding], seeds: int
+) -> dict[str, object]:
+    """Give a sample of the unseen bugs to Hypothesis: of each kind the one that is found first.
+
+    Only small machines and short tests, because Hypothesis runs some 9,000 steps in a second.
+    """
+    small = [f for f in findings if f.bug.features <= 20 and f.bug.steps <= 200]
+    sample = {
+        kind: min(of, key=lambda finding: finding.best)
+        for kind in FRESH
+        if (of := [finding for finding in small if finding.bug.kind == kind])
+    }
+    rows, found = [], {}
+    for kind, finding in sample.items() if seeds else ():
+        progress(f"Hypothesis: {finding.bug}")
+        medians = list(pool.map(partial(hypothesis_on_bug, finding), range(seeds)))
+        found[kind] = sum(tests is not None for tests in medians)
+        figures = (f"{finding.best:,.0f}", f"{finding.median('layered'):,.0f}", cell(medians))
+        rows.append((str(finding.bug), *figures))
+    if rows:
+        print(f"\nHypothesis on one bug of each kind ({seeds} seeds, {UNSEEN_CAP} examples each):")
+        print_table(("bug", "best single strategy", "layered", "Hypothesis"), rows)
+    return {"unseen_hypothesis_bugs": len(rows), "unseen_hypothesis_found": found}
+
+
 def median_of(found: list[int | None]) -> float:
     """The median number of tests; infinite if half of the seeds or more found nothing."""
     return statistics.median(math.inf if tests is None else tests for tests in found)
@@ -224,7 +271,7 @@ def detections(pool: ProcessPoolExecutor, size: Size) -> Iterator[tuple[str, dic
         found: dict[str, Any] = {}
         for strategy in STRATEGIES:
             progress(f"tests to the first detection: {row}, {strategy}")
-            cap = size.layered_cap if strategy == "layered" else size.cap
+            cap = size.layered_cap if strategy in MIXTURES else size.cap
             run = partial(tests_until_found, machine, strategy, cap=cap)
             found[strategy] = list(pool.map(run, range(size.seeds)))
         run = partial(hypothesis_until_found, machine, cap=size.hypothesis_cap)
@@ -232,10 +279,11 @@ def detections(pool: ProcessPoolExecutor, size: Size) -> Iterator[tuple[str, dic
         yield row, found
 
 
-def layered_ratio(found: dict[str, list[int | None]], cap: int) -> float:
-    """The median of `layered` over the best median; one that is beyond the cap is just beyond."""
-    best = min(min(median_of(found[strategy]), cap + 1) for strategy in STRATEGIES)
-    return median_of(found["layered"]) / best
+def mixture_ratio(found: dict[str, list[int | None]], mixture: str, cap: int) -> float:
+    """The median of a mixture over the best median; one that is beyond the cap is just beyond."""
+    strategies = {mixture, *STRATEGIES} - ({*MIXTURES} - {mixture})
+    best = min(min(median_of(found[strategy]), cap + 1) for strategy in strategies)
+    return median_of(found[mixture]) / best
 
 
 def cell(found: list[int | None]) -> str:
@@ -258,15 +306,28 @@ def main() -> None:
         "n/m: found by n of m seeds"
     )
     print_table(("bug", *columns), [(r, *(cell(f[c]) for c in columns)) for r, f in found.items()])
-    ratios = {row: layered_ratio(of, size.cap) for row, of in found.items()}
-    print("\nlayered's median over the best strategy's:")
-    print_table(("bug", "ratio"), [(row, f"{ratio:.2f}") for row, ratio in ratios.items()])
+    ratios = {
+        mixture: {row: mixture_ratio(of, mixture, size.cap) for row, of in found.items()}
+        for mixture in MIXTURES
+    }
+    print("\nthe median of a mixture over the best strategy's:")
+    print_table(
+        ("bug", *MIXTURES), [(row, *(f"{ratios[m][row]:.2f}" for m in MIXTURES)) for row in found]
+    )
+    print()
+    unseen = judge(FRESH, size.unseen_tests, size.unseen_bugs)
+    figures |= print_judgement(unseen)
+    print("\nThe kinds that judged `layered` first:")
+    first = judge(JUDGING, size.unseen_tests, size.unseen_bugs)
+    figures |= print_judgement(first, "first_unseen")
+    with ProcessPoolExecutor(2) as pool:
+        figures |= print_hypothesis(pool, unseen, size.hypothesis_unseen)
     all_found = all(None not in of["layered"] for of in found.values())
-    worst = max(ratios.values())
     print_figures(
         figures
         | {
-            "layered_worst_ratio": round(worst, 3),
+            "layered_worst_ratio": round(max(ratios["layered"].values()), 3),
+            "hedged_worst_ratio": round(max(ratios["hedged"].values()), 3),
             "layered_found_everywhere": all_found,
             "seeds": size.seeds,
             "cap": size.cap,

@@ -1,6 +1,7 @@
-"""Directed swarm testing on three real subjects, by the protocol of the paper (sections 5 and 6).
+"""Directed swarm testing on real and simulated subjects, by the paper's protocol (sections 5, 6).
 
-    python benchmarks/directed.py [--quick] [--subject api|c|grammar] [--repetitions N] [--seed N]
+    python benchmarks/directed.py [--quick] [--subject api|c|grammar|simulated] [--repetitions N]
+        [--seed N]
 
 For each subject and repetition an undirected coin-toss swarm is run with coverage, and targets are
 chosen at random among the lines that 10-30% of its tests hit: sets of 1, 5, 10 and 20. For each set
@@ -11,11 +12,20 @@ the comparison at equal CPU time. Undirected fractions come from tests of their 
 that the targets were chosen by. p: Wilcoxon's signed-rank test that ratios are above 1, one-sided.
 
 `api_ratio`, `c_ratio` and `grammar_ratio` are the mean ratios for one target of the best strategy
-of the paper; `adaptive_vs_best` is the smallest ratio of `adaptive` to the best of the nine, over
-the subjects. `--quick` measures api and c, with few tests and sets.
+of the paper. `adaptive_vs_best` is the geometric mean, over the real subjects, of the ratio of
+`adaptive` to the best of the nine, with its interval; `adaptive_vs_best_least` is the smallest of
+these ratios. `--quick` measures api and c, with few tests and sets.
+
+The *simulated* subjects (`directed_subjects/simulated.py`) have targets whose truth is known: what
+they need, and what tests cost. Their kinds are split into those on which `adaptive` was tuned and
+those by which it is judged: `tuning_vs_best` is about the former, `simulated_vs_best` and
+`simulated_vs_best_least` about the latter. For each subject the best of the nine is the one that
+was best on this subject, as for real ones.
 
 - api: pyfakefs, a file system in memory; features are calls (pip install pyfakefs)
-- c: Lua's interpreter from Debian's source, built with coverage; features are kinds of statements
+- c: Lua's interpreter from Debian's source, built with coverage; features are kinds of statements.
+  ``--subject c`` also measures mujs, an interpreter of JavaScript, and cmark, which reads
+  CommonMark: `c_ratios` has the mean ratio of each beside those of the paper for its C programs.
 - grammar: sqlglot reads and writes SQL; features are productions (pip install sqlglot)
 
 The last line is one JSON object.
@@ -49,8 +59,10 @@ from scipy import stats
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "directed_subjects"))
 
-from lua_build import built_lua
+from c_builds import RECIPES, built
 from measuring import ALL_ON, Factory, Measurement, Repetition, Subject
+from simulated import JUDGING, TUNING, Draw, Simulated, simulated
+from simulated import TESTS as SIMULATED_TESTS
 
 from swarmtest.strategies.directed.adaptive import Adaptive
 from swarmtest.strategies.directed.aim import SINGLES
@@ -60,14 +72,29 @@ from swarmtest.strategies.directed.merging import MERGES
 SUBJECTS = {
     "api": Subject("api", "pyfakefs", "fake_files.py", "pyfakefs", 2000, 250),
     "c": Subject("c", "Lua 5.4 (C)", "lua_programs.py::LuaPrograms", "", 3000, 400),
+    "mujs": Subject("mujs", "mujs (C)", "mujs_programs.py::MujsPrograms", "", 3000, 400),
+    "cmark": Subject("cmark", "cmark (C)", "cmark_documents.py::CmarkDocuments", "", 3000, 400),
     "grammar": Subject("grammar", "sqlglot", "sql_dialects.py", "sqlglot", 1500, 150),
 }
+C_SUBJECTS = {"c": "lua", "mujs": "mujs", "cmark": "cmark"}
+"""The C programs, by the names of their subjects; ``--subject c`` is all of them."""
 PACKAGES = {"api": "pyfakefs", "grammar": "sqlglot"}
+PAPER = {
+    "YAFFS2": dict(zip(SINGLES, (3.56, 3.03, 3.94), strict=True)),
+    "GCC": dict(zip(SINGLES, (2.40, 2.56, 2.28), strict=True)),
+    "SpiderMonkey": dict(zip(SINGLES, (1.75, 1.15, 4.56), strict=True)),
+}
+"""Table 3 of the paper: the mean ratio of each strategy for one target."""
 SETS = {1: 8, 5: 3, 10: 2, 20: 2}
 QUICK_SETS = {1: 3, 5: 1}
 QUICK_SUBJECTS = ("api", "c")
 QUICK_TESTS = {"api": (250, 20), "c": (300, 20)}
 """Of the undirected swarm, and of each directed run."""
+SIMULATED = "simulated"
+SIMULATED_SETS = {1: 3, 5: 2, 20: 1}
+QUICK_SIMULATED_SETS = {1: 1, 5: 1}
+QUICK_VARIANTS = 1
+QUICK_SIMULATED_TESTS = 100
 REPETITIONS = 3
 PROCESSES = 2
 RESAMPLES = 10_000
@@ -114,6 +141,35 @@ def all_measured(
             found += future.result()
             progress(f"{subject.name}, repetition {repetition}: done")
     return found
+
+
+def simulation(
+    subject: Simulated, repetition: int, sets: Mapping[int, int], tests: int
+) -> list[Measurement]:
+    """One repetition of a simulated subject."""
+    return subject.repeated(repetition).measure(sets, strategies_for, tests)
+
+
+def all_simulated(
+    kinds: Sequence[Draw], repetitions: Sequence[int], quick: bool
+) -> dict[str, list[Measurement]]:
+    """The measurements of the simulated subjects of some kinds, by subject."""
+    subjects = simulated(kinds)
+    sets, tests = SIMULATED_SETS, SIMULATED_TESTS
+    if quick:
+        subjects = [one for one in subjects if one.number <= QUICK_VARIANTS]
+        sets, tests = QUICK_SIMULATED_SETS, QUICK_SIMULATED_TESTS
+    progress(f"{len(subjects)} simulated subjects, {len(repetitions)} times")
+    found: dict[str, list[Measurement]] = {one.name: [] for one in subjects}
+    with ProcessPoolExecutor(PROCESSES, get_context("fork")) as pool:
+        futures = [
+            (one.name, pool.submit(simulation, one, repetition, sets, tests))
+            for one in subjects
+            for repetition in repetitions
+        ]
+        for name, future in futures:
+            found[name] += future.result()
+    return {name: group for name, group in found.items() if group}
 
 
 # Tables
@@ -201,16 +257,27 @@ def over_all_sets(found: Sequence[Measurement], name: str) -> dict[tuple[int, in
     }
 
 
-def against_best(found: Sequence[Measurement], name: str) -> dict[str, object]:
-    """A strategy of ours beside the best of the nine, at equal CPU time over all sets."""
+def pairs_with_best(found: Sequence[Measurement], name: str) -> tuple[str, np.ndarray]:
+    """The best of the nine; and for each set the rates of a strategy of ours and of the best."""
     values = {one: over_all_sets(found, one) for one in NINE}
     best = max(NINE, key=lambda one: mean(values[one].values()))
     ours = over_all_sets(found, name)
-    pairs = np.array([(ours[key], values[best][key]) for key in ours])
-    numbers = np.random.default_rng(0).integers(len(pairs), size=(RESAMPLES, len(pairs)))
+    return best, np.array([(ours[key], values[best][key]) for key in ours])
+
+
+def resampled(pairs: np.ndarray, seed: int = 0) -> np.ndarray:
+    """Ratios of the means of sets that are drawn with replacement."""
+    numbers = np.random.default_rng(seed).integers(len(pairs), size=(RESAMPLES, len(pairs)))
     means = pairs[numbers].mean(axis=1)
-    means = means[means[:, 1] > 0]  # of few sets, a draw may have none that was hit
-    low, high = np.quantile(means[:, 0] / means[:, 1], [0.025, 0.975])
+    # Of few sets, a draw may have none that was hit.
+    ratios: np.ndarray = means[:, 0] / np.maximum(means[:, 1], pairs[:, 1].mean() / 100)
+    return ratios
+
+
+def against_best(found: Sequence[Measurement], name: str) -> dict[str, object]:
+    """A strategy of ours beside the best of the nine, at equal CPU time over all sets."""
+    best, pairs = pairs_with_best(found, name)
+    low, high = np.quantile(resampled(pairs), [0.025, 0.975])
     return {
         "mean": round(float(pairs[:, 0].mean()), 3),
         "best_of_nine": best,
@@ -218,6 +285,35 @@ def against_best(found: Sequence[Measurement], name: str) -> dict[str, object]:
         "ratio": round(float(pairs[:, 0].mean() / pairs[:, 1].mean()), 3),
         "interval": [round(float(low), 3), round(float(high), 3)],
     }
+
+
+def mean_against_best(
+    subjects: Sequence[Sequence[Measurement]], name: str, prefix: str
+) -> dict[str, object]:
+    """The geometric mean of the ratios of several subjects, its interval, and the least ratio."""
+    groups = [pairs_with_best(found, name)[1] for found in subjects]
+    ratios = np.array([pairs[:, 0].mean() / pairs[:, 1].mean() for pairs in groups])
+    draws = np.array([resampled(pairs, seed) for seed, pairs in enumerate(groups)])
+    means = np.exp(np.log(np.maximum(draws, 1e-3)).mean(axis=0))
+    low, high = np.quantile(means, [0.025, 0.975])
+    return {
+        prefix: round(float(np.exp(np.log(np.maximum(ratios, 1e-3)).mean())), 3),
+        f"{prefix}_interval": [round(float(low), 3), round(float(high), 3)],
+        f"{prefix}_least": round(float(ratios.min()), 3),
+        f"{prefix}_below_1": round(float((ratios < 1).mean()), 3),
+    }
+
+
+def simulated_figures(found: Mapping[str, list[Measurement]], prefix: str) -> dict[str, object]:
+    """Print the table of some simulated subjects, and return their figures."""
+    print(f"\nSimulated subjects ({prefix}): hits per CPU second relative to undirected")
+    rows = []
+    for name, group in found.items():
+        beside = against_best(group, "adaptive")
+        best = f"{beside['best_mean']} ({beside['best_of_nine']})"
+        rows.append([name, beside["mean"], best, beside["ratio"]])
+    print_table(["", "adaptive", "best of the nine", "ratio"], rows)
+    return mean_against_best(list(found.values()), "adaptive", f"{prefix}_vs_best")
 
 
 def means_of(found: Iterable[Measurement]) -> dict[str, dict[str, float]]:
@@ -248,6 +344,21 @@ def best_single(found: Sequence[Measurement]) -> tuple[str, float]:
     return best.split()[-1], round(means[best], 3)
 
 
+def singles_of(found: Iterable[Measurement], subject: str) -> dict[str, float]:
+    """The mean ratio of each of the paper's strategies for one target."""
+    groups = grouped(one for one in found if one.subject == subject and one.size == 1)
+    return {
+        single: round(mean(one.ratio for one in groups[name_of(MERGES[0], single)]), 2)
+        for single in SINGLES
+    }
+
+
+def print_beside_paper(ratios: object) -> None:
+    assert isinstance(ratios, dict)
+    print("\nC programs: mean HF_d/HF_u for one target, beside the paper's")
+    print_table(["", *SINGLES], [[name, *row.values()] for name, row in ratios.items()])
+
+
 def print_at_equal_cpu(figures: Mapping[str, dict[str, object]]) -> None:
     print("\nAll sets: hits per CPU second relative to undirected, beside the best of the nine")
     rows = []
@@ -268,35 +379,47 @@ def summary(subjects: Sequence[Subject], found: Sequence[Measurement]) -> dict[s
         own = [one for one in found if one.subject == subject.name]
         figures[subject.name] = figures_of(subject, own)
         top[f"{subject.name}_best"], top[f"{subject.name}_ratio"] = best_single(own)
+    by_subject = [[one for one in found if one.subject == subject.name] for subject in subjects]
     for name in OURS:
-        ratios = [figures[one.name][f"{name}_at_equal_cpu"] for one in subjects]
-        top[f"{name}_vs_best"] = min(one["ratio"] for one in ratios if isinstance(one, dict))
+        top |= mean_against_best(by_subject, name, f"{name}_vs_best")
     print_at_equal_cpu(figures)
+    if any(subject.name in C_SUBJECTS for subject in subjects):
+        top["c_ratios"] = {
+            C_SUBJECTS[subject.name]: singles_of(found, subject.name)
+            for subject in subjects
+            if subject.name in C_SUBJECTS
+        } | {f"paper: {program}": ratios for program, ratios in PAPER.items()}
+        print_beside_paper(top["c_ratios"])
     return {**top, "cpu_seconds": round(cpu_seconds()), "subjects": figures}
 
 
 def require(names: Sequence[str]) -> None:
     """End the benchmark, with a line that says what to install, unless all subjects are here."""
     require_modules({PACKAGES[name]: PACKAGES[name] for name in names if name in PACKAGES})
-    if "c" in names:
-        progress("Lua is built, unless that was done before")
+    for name in C_SUBJECTS.keys() & set(names):
+        program = C_SUBJECTS[name]
+        progress(f"{program} is built, unless that was done before")
         try:
-            built_lua()
+            built(program)
         except Unavailable as reason:
-            others = " and ".join(f"--subject {name}" for name in SUBJECTS if name != "c")
-            cannot_measure(f"{reason} (without Lua: {others})")
+            others = " and ".join(
+                f"--subject {name}" for name in SUBJECTS if name not in C_SUBJECTS
+            )
+            cannot_measure(f"{RECIPES[program].package}: {reason} (without C programs: {others})")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="two subjects, few tests")
-    parser.add_argument("--subject", choices=SUBJECTS, help="only this one")
+    parser.add_argument("--subject", choices=[*SUBJECTS, SIMULATED], help="only this one")
     parser.add_argument("--repetitions", type=int, help="undirected swarms of each subject")
     parser.add_argument("--seed", type=int, default=0, help="the number of the first repetition")
     options = parser.parse_args()
     names: Sequence[str] = QUICK_SUBJECTS if options.quick else tuple(SUBJECTS)
-    if options.subject:
-        names = [options.subject]
+    if options.subject == "c":
+        names = [*C_SUBJECTS]
+    elif options.subject:
+        names = [options.subject] if options.subject in SUBJECTS else []
     require(names)
     subjects = [SUBJECTS[name] for name in names]
     sets, repetitions = SETS, options.repetitions or REPETITIONS
@@ -306,11 +429,17 @@ def main() -> None:
         pairs = zip(subjects, sizes, strict=True)
         subjects = [replace(one, seed_tests=seeds, tests=tests) for one, (seeds, tests) in pairs]
     numbers = range(options.seed, options.seed + repetitions)
-    found = all_measured(subjects, numbers, sets)
-    for subject in subjects:
-        print_ratios(subject, [one for one in found if one.subject == subject.name])
-    print_against_all_on(subjects, found)
-    print_figures(summary(subjects, found))
+    figures: dict[str, object] = {}
+    if options.subject in (None, SIMULATED):
+        for kinds, prefix in ((TUNING, "tuning"), (JUDGING, SIMULATED)):
+            figures |= simulated_figures(all_simulated(kinds, numbers, options.quick), prefix)
+    if subjects:
+        found = all_measured(subjects, numbers, sets)
+        for subject in subjects:
+            print_ratios(subject, [one for one in found if one.subject == subject.name])
+        print_against_all_on(subjects, found)
+        figures = summary(subjects, found) | figures
+    print_figures(figures)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import itertools
 import re
@@ -230,7 +231,7 @@ def reached(strategy: str, seconds: float, seed: int) -> Reached:
         trials = range(found.tests, found.tests + _AT_ONCE)
         proposals = list(runner.proposals(trials))
         drawn = cpu_seconds()
-        plans = [generator.plan(proposal.configuration.weights) for proposal in proposals]
+        plans = [generator.plan_for(proposal.configuration) for proposal in proposals]
         planned = cpu_seconds()
         for trial, plan in zip(trials, plans, strict=True):
             text = generator.text(generator.grow(plan, seed * 1_000_003 + trial))
@@ -253,6 +254,7 @@ def swarms(quick: bool) -> dict[str, list[Reached]]:
     seconds, seeds = (0.4, 1) if quick else (8.0, 5)
     found: dict[str, list[Reached]] = {"all-on": [], "coin": [], "layered": []}
     reached("layered", 0.01, 0)  # what is imported and built once is no part of a rate
+    gc.freeze()  # as a worker does before its first test
     for seed in range(seeds):
         for strategy, results in found.items():
             progress(f"what swarms reach: {strategy}, seed {seed}")

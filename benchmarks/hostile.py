@@ -60,6 +60,15 @@ READING = [
     "copy s.db out.db", "doctor s.db", "doctor s.db --repair out.db", "delete 1 --yes",
     "search correlate 3", "search roles 3", "search best-sequence 3", "search replay 3 --points 3",
     "search plot 3 -o out.svg", "search export 3", "search export 3 -o out.csv",
+    "list --subject disk --since 7d", "list --status finished --json", "show latest --json",
+    "show 6", "show 9", "faults --all", "faults --all --json", "faults 1 FAULT", "faults 6",
+    "faults 8 --json", "faults 9", "faults --mark open --note again FAULT",
+    "faults --split FAULT", "faults --undo FAULT", "report 6 -o out.html",
+    "report 7 --figures figures -o out.html", "report 8 -o out.html", "report 9 -o out.html",
+    "export 7 -o out.csv", "export 8 -f jsonl", "roles 8 --summary", "roles 7 -o out.csv",
+    "triage 6", "growth 7 8", "compare 6 --json", "coverage 9 --targets", "coverage 1 -o out.lcov",
+    "coverage 1 -o out.xml", "coverage 1 -o out.json", "coverage 1 --show disk.py",
+    "delete 4-9 --yes",
 ]  # fmt: skip
 """Commands that only show what is in a store."""
 RUNNING = [
@@ -70,6 +79,12 @@ RUNNING = [
     "resume 3", "focus disk.py --fault FAULT -n 30 -q", "mutate 1 --sample 3 disk.py -n 5",
     "run disk.py -n 20 --avoid known -q", "plan disk.py --ways 2", "run disk.py -n 20 -q --json",
     "race --after FAULT counter.py::count -n 5", "import-coverage cov.info", "search run air.toml",
+    "replay --faults disk.py", "replay 6#5", "replay 7#3", "replay 8#2", "replay 9#1",
+    "replay 9#1 --save out.py", "replay 6#5 --save out.json", "suite 7 -o out_test.py -q",
+    "resume 8 --tests 70 -q", "resume 9 --tests 30 -q", "triage 6 --json",
+    "run ring.py::Ring --like list -n 20 -q --tolerate known", "run words.py -n 20 -q",
+    "run prog.toml -n 20 -q --avoid known", "race tasks.py::crawled -n 5 --control --save out.mmd",
+    "watch disk.py --on-save --time 3s --slice 1s -j 1", "init --api ring.py::Ring",
 ]  # fmt: skip
 """Commands that run the programs of the user, with what the store says."""
 SUBJECT_COMMANDS = [
@@ -78,11 +93,14 @@ SUBJECT_COMMANDS = [
     "resume 1 --tests 205 -q", "suite 1 --no-reduce -q", "mutate disk.py -n 5 --sample 3",
     "compare disk.py -s coin -s all-on -n 5", "run disk.py -n 5 -q -j 0",
     "run disk.py -n 5 -q --coverage line --cover disk.py", "race disk.py -n 3",
-    "run disk:Disk --api -n 5 -q", "check disk:Disk --api",
+    "run disk:Disk --api -n 5 -q", "check disk:Disk --api", "init --api disk:Disk",
+    "run disk:Disk --like list -n 5 -q", "why FAULT --again --runs 20", "replay --faults disk.py",
+    "watch disk.py --on-save --time 2s --slice 1s -j 1",
 ]  # fmt: skip
 ON_TERMINAL = [
     "list", "show 1", "faults 1", "roles 1", "coverage 1 --targets", "replay FAULT", "suite 1 -q",
-    "run disk.py -n 20",
+    "run disk.py -n 20", "why FAULT", "why FAULT --all", "faults --all", "faults 9",
+    "watch disk.py --on-save --time 2s --slice 1s -j 1", "race tasks.py::crawled -n 5 --control",
 ]  # fmt: skip
 NAMES_OF_CODE = [
     ("subject", "evil.py::Disk"), ("subject", "evil:Disk"), ("strategy", "evil.py:Evil"),
@@ -99,6 +117,15 @@ WORKING = [
 ]  # fmt: skip
 """Commands with a number of workers."""
 WITHOUT_STORE = {"copy", "doctor", "plan", "check", "features", "strategies", "init", "cc"}
+MACHINES = {
+    "compared": ("ring.py", "run ring.py::Ring --like list -n 20"),
+    "generated": ("words.py", "run words.py -n 30"),
+    "in a task": ("tasks.py", "race tasks.py::crawled -n 5 --control"),
+    "in a thread": ("counter.py", "race counter.py::count -n 5"),
+    "in a search": ("air.py", "search run air.toml"),
+    "watched": ("disk.py", "watch disk.py --on-save --time 3s --slice 1s -j 1"),
+}
+"""What else runs poison than machines: the file of it, and the command."""
 
 
 def words_of(command: str, fault: str, kept: str) -> tuple[str, ...]:
@@ -127,6 +154,8 @@ class Inputs:
         yield from self.surroundings()
         yield from self.imports()
         yield from self.poison()
+        yield from self.other_poison()
+        yield from self.releases()
 
     def _input(self, group: str, name: str, command: str, **more: Any) -> HostileInput:
         return HostileInput(group, name, words_of(command, *self._names), **more)
@@ -137,8 +166,8 @@ class Inputs:
             for inside in (True, False):
                 prepare = partial(_spoil, text=text, inside=inside)
                 name = f"{kind} {'inside' if inside else 'instead of'} the text"
-                chosen = self._random.sample(READING, 14 if inside else 5)
-                for command in [*chosen, *self._random.sample(RUNNING, 3 if inside else 2)]:
+                chosen = self._random.sample(READING, 22 if inside else 7)
+                for command in [*chosen, *self._random.sample(RUNNING, 6 if inside else 2)]:
                     yield self._input("hostile text", name, command, prepare=prepare)
         for command in ON_TERMINAL:
             prepare = partial(_spoil, text=stores.TEXTS["terminal escapes"], inside=True)
@@ -278,6 +307,38 @@ class Inputs:
                 program=(sys.executable, "-m", "pytest"),
             )
 
+    def other_poison(self) -> Iterator[HostileInput]:
+        """Classes, generated tests, threads, tasks and points of a space that attack."""
+        for kind, (file, command) in MACHINES.items():
+            for name in self._random.sample(sorted(programs.POISON), 14):
+                source = programs.poison_program(file, name).encode()
+                prepare = partial(_replace_file, name=file, source=source)
+                options = "" if command.startswith(("search", "watch")) else " --timeout 2s -j 1"
+                words = f"{command}{options} --store new.db"
+                yield self._input(f"poison {kind}", name, words, prepare=prepare)
+
+    def releases(self) -> Iterator[HostileInput]:
+        """Releases that attack what compares them, and names that are no releases."""
+        group = "releases"
+        env = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": ".", "PIP_CONFIG_FILE": "/dev/null"}
+        around = Surroundings(env=env)
+        command = (
+            "diff ringware==1.0 ringware==1.1 ringware:Ring --api -n 10 -j 1 --timeout 2s --no-why"
+            " --no-reduce"
+        )
+        hostile = {f"import {name}": programs.hostile_release(name) for name in programs.IMPORTS}
+        for name in self._random.sample(sorted(programs.POISON), 14):
+            hostile[name] = programs.poison_program("ring.py", name).encode()
+        for name, source in hostile.items():
+            for version in ("1.0", "1.1") if name.startswith("import") else ("1.1",):
+                prepare = partial(_replace_wheel, version=version, source=source)
+                yield self._input(
+                    group, f"{version}: {name}", command, prepare=prepare, surroundings=around
+                )
+        for name in programs.NO_RELEASES:
+            words = ("diff", "--store", "new.db", "--", name, "ringware==1.0", "ringware:Ring")
+            yield HostileInput(group, f"named {name!a}", words, surroundings=around)
+
 
 def _spoil(place: Path, text: str, inside: bool) -> None:
     stores.spoil_texts(place / stores.STORE, text, inside=inside)
@@ -293,6 +354,14 @@ def _flip(place: Path, seed: int) -> None:
 
 def _damage(place: Path, name: str) -> None:
     stores.DAMAGE[name](place / stores.STORE)
+
+
+def _replace_file(place: Path, name: str, source: bytes) -> None:
+    (place / name).write_bytes(source)
+
+
+def _replace_wheel(place: Path, version: str, source: bytes) -> None:
+    stores.write_wheel(place, version, source)
 
 
 def _replace_machine(place: Path, source: bytes) -> None:

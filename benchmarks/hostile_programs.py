@@ -12,7 +12,17 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from hostile_stores import MACHINE, evil_program, payload_arguments
+from hostile_stores import (
+    MACHINE,
+    PROGRAM,
+    RACE,
+    RING,
+    SELL,
+    TASKS,
+    WORDS,
+    evil_program,
+    payload_arguments,
+)
 
 IMPORTS = {
     "ends the process": "import os; os._exit(7)\n",
@@ -215,6 +225,47 @@ class Poison(Machine):
 """
 
 
+_STRUCK = {
+    "ring.py": (RING, "self.items.append(item)", "self.items.append(item) or strike()"),
+    "words.py": (
+        WORDS,
+        "assert sum(map(len, lines)) < 40, lines",
+        "sum(map(len, lines)) < 40 or strike()",
+    ),
+    "tasks.py": (
+        TASKS,
+        "pages.found = (*known, delay)",
+        "pages.found = (*known, delay); delay > 0.01 and strike()",
+    ),
+    "counter.py": (RACE, "self.value = value + 1", "self.value = value + 1; value and strike()"),
+    "air.py": (SELL, "assert not (", "(level == 'high' and strike()); assert not ("),
+}
+"""Of each program, the place where it strikes."""
+
+
+def poison_program(file: str, name: str) -> str:
+    """Return one of the user's programs, which strikes in some of its runs."""
+    if file == "disk.py":
+        return poison_machine(name)
+    source, before, after = _STRUCK[file]
+    assert before in source
+    body = "".join(f"    {line}\n" for line in POISON[name].strip().splitlines())
+    return f"import os, signal, sys\n\ndef strike():\n{body}\n" + source.replace(before, after)
+
+
+def hostile_release(name: str) -> bytes:
+    """Return the module of a release whose import does something hostile."""
+    return (IMPORTS[name] + RING).encode("utf-8", "surrogateescape")
+
+
+NO_RELEASES = [
+    "ringware", "ringware==9", "./ringware-1.0-py3-none-any.whl", "-e .==1", "--index-url=x==1",
+    "ringware @ file:///etc/passwd", "ringware==1.0;import os", "../../ringware==1.0", "", "==",
+    "ringware==\x1b]0;owned\x07", "ringware==1.0\n-r evil", "ringware[x]==1.0", "a" * 5000 + "==1",
+]  # fmt: skip
+"""What is given as a release and is none, or one that is not there."""
+
+
 POISON_TEST = """{"format": "swarmtest machine test 1", "subject": "disk.py::Poison",
  "steps": [["work", [1]], ["poison", [3]], ["work", [2]]]}"""
 """A saved test that strikes."""
@@ -226,6 +277,88 @@ def hostile_import(name: str) -> bytes:
 
 
 ESC = "\x1b]0;owned\x07\u202e"
+_STEPS = PROGRAM.partition("[generate]")[2]
+_ANY_BUILD = ("run x.toml -n 5 -q", "check x.toml")
+_BUILDS = {
+    "of a number": "command = 7",
+    "of nothing": "",
+    "of unknown keys": 'command = "true"\noutput = "prog"\n"\\u001b]0;x" = 1',
+    "without output": 'command = "cp prog.sh prog"\nsources = ["prog.sh"]',
+    "that writes nothing": 'command = "true"\nsources = ["prog.sh"]\noutput = "prog"',
+    "with a compiler that is missing": 'command = "no-such-cc prog.sh -o prog"\nsources = ["prog.sh"]\noutput = "prog"',
+    "with a missing compiler as words": 'command = ["no-such-cc", "prog.sh"]\nsources = ["prog.sh"]\noutput = "prog"',
+    "with a directory as compiler": 'command = ["/"]\nsources = ["prog.sh"]\noutput = "prog"',
+    "of no words": 'command = []\nsources = ["prog.sh"]\noutput = "prog"',
+    "of an empty line": 'command = ""\nsources = ["prog.sh"]\noutput = "prog"',
+    "with a NUL": 'command = "true\\u0000"\nsources = ["prog.sh"]\noutput = "prog"',
+    "with escapes in its command": 'command = "cp prog.sh prog # \\u001b]0;owned\\u0007\\u202e"\nsources = ["prog.sh"]\noutput = "prog"',
+    "that prints escapes and fails": 'command = "printf \'error: \\\\033]0;owned\\\\007\\\\n\' >&2; exit 3"\nsources = ["prog.sh"]\noutput = "prog"',
+    "that prints much": 'command = "yes much | head -c 30000000; cp prog.sh prog"\nsources = ["prog.sh"]\noutput = "prog"',
+    "that hangs": 'command = "sleep 9741"\nsources = ["prog.sh"]\noutput = "prog"\nseconds = 1',
+    "that leaves a process": 'command = "sleep 9742 & cp prog.sh prog"\nsources = ["prog.sh"]\noutput = "prog"\nseconds = 10',
+    "that leaves a session": 'command = "setsid sleep 9743 & cp prog.sh prog"\nsources = ["prog.sh"]\noutput = "prog"\nseconds = 10',
+    "that removes its sources": 'command = "mv prog.sh prog"\nsources = ["prog.sh"]\noutput = "prog"',
+    "of sources that are none": 'command = "cp prog.sh prog"\nsources = ["none", ""]\noutput = "prog"',
+    "of absolute patterns": 'command = "cp prog.sh prog"\nsources = ["/no/*.c"]\noutput = "prog"',
+    "of broken patterns": 'command = "cp prog.sh prog"\nsources = ["**x/[[["]\noutput = "prog"',
+    "of sources with a NUL": 'command = "cp prog.sh prog"\nsources = ["a\\u0000b"]\noutput = "prog"',
+    "of numbers as sources": 'command = "cp prog.sh prog"\nsources = [1]\noutput = "prog"',
+    "of odd files": 'command = "mkfifo x.c; ln -sf nowhere y.c; ln -sf z.c z.c; cp prog.sh prog"\nsources = ["."]\noutput = "prog"',
+    "into a directory": 'command = "true"\nsources = ["prog.sh"]\noutput = "."',
+    "into a device": 'command = "true"\nsources = ["prog.sh"]\noutput = "/dev/full"',
+    "without time": 'command = "true"\nsources = ["prog.sh"]\noutput = "prog"\nseconds = -1',
+    "with time that is none": 'command = "true"\nsources = ["prog.sh"]\noutput = "prog"\nseconds = nan',
+    "without end": 'command = "cp prog.sh prog"\nsources = ["prog.sh"]\noutput = "prog"\nseconds = inf',
+}
+_GENERATOR = "from swarmtest import generator\n@generator(features=%s, run=%s)\ndef words(rng, features):\n    %s\n"
+_TEXT_FEATURES = "['long', 'short']"
+_ANY_GENERATOR = ("run g.py -n 10", "check g.py")
+_GENERATORS = {
+    "of nothing": _GENERATOR % (_TEXT_FEATURES, "len", "return None"),
+    "of numbers": _GENERATOR % (_TEXT_FEATURES, "len", "return [1]"),
+    "that raises": _GENERATOR % (_TEXT_FEATURES, "len", "raise ValueError('\\x1b]0;owned\\x07')"),
+    "that exits": _GENERATOR % (_TEXT_FEATURES, "len", "raise SystemExit(5)"),
+    "that ends its process": _GENERATOR % (_TEXT_FEATURES, "len", "__import__('os')._exit(5)"),
+    "that hangs": _GENERATOR.replace("run=%s", "run=%s, seconds=1")
+    % (_TEXT_FEATURES, "len", "while True: pass"),
+    "of escapes": _GENERATOR % (_TEXT_FEATURES, "int", "return '\\x1b]0;owned\\x07\\u202e'"),
+    "of surrogates": _GENERATOR % (_TEXT_FEATURES, "int", "return 'a\\ud800'"),
+    "of surrogates for a list": _GENERATOR
+    % (_TEXT_FEATURES, "int", "return ['a\\ud800', '\\udcff']"),
+    "of much": _GENERATOR % (_TEXT_FEATURES, "int", "return 'x' * 30_000_000"),
+    "of many steps": _GENERATOR % (_TEXT_FEATURES, "int", "return ['x'] * 200_000"),
+    "of no features": _GENERATOR % ("[]", "len", "return 'a'"),
+    "of numbers as features": _GENERATOR % ("[1, 2]", "len", "return 'a'"),
+    "of hostile features": _GENERATOR
+    % ("['\\x1b]0;owned\\x07', '=1+1', '</script>']", "int", "return 'a'"),
+    "of one feature twice": _GENERATOR % ("['a', 'a']", "len", "return 'a'"),
+    "that runs nothing": _GENERATOR % (_TEXT_FEATURES, "7", "return 'a'"),
+    "whose events are hostile": _GENERATOR
+    % (
+        _TEXT_FEATURES,
+        "lambda text: ['\\x1b]0;owned\\x07', '=1', '<img src=x onerror=y>']",
+        "return 'a'",
+    ),
+    "whose events are none": _GENERATOR
+    % (_TEXT_FEATURES, "lambda text: [1, None, [2]]", "return 'a'"),
+    "whose run is odd": _GENERATOR
+    % (
+        _TEXT_FEATURES,
+        "lambda text: type('R', (), {'fault': lambda self: 7, 'hits': 1, 'missing': 2})()",
+        "return 'a'",
+    ),
+    "with a library that is none": "from swarmtest.coverage import Library\nlibrary = Library('cov.info')\n"
+    + _GENERATOR % (_TEXT_FEATURES, "len", "return 'a'"),
+    "with a library that is missing": "from swarmtest.coverage import Library\nlibrary = Library('\\x1b]0;x\\x07.so')\n"
+    + _GENERATOR % (_TEXT_FEATURES, "len", "return 'a'"),
+    "with a program that is missing": "from swarmtest.coverage import Program\n"
+    + _GENERATOR % (_TEXT_FEATURES, "Program(['./none'])", "return 'a'"),
+    "with a program that is none": "from swarmtest.coverage import Program\n"
+    + _GENERATOR % (_TEXT_FEATURES, "Program(['./cov.info'])", "return 'a'"),
+    "with a program that is built badly": "from swarmtest.coverage import Program\n"
+    + _GENERATOR
+    % (_TEXT_FEATURES, "Program(['./prog'], build='no-such-cc \\x1b]0;x')", "return 'a'"),
+}
 _SAVED = '{"format": "swarmtest machine test 1", "subject": "disk.py::Disk", "steps": %s}'
 FILES: dict[str, tuple[str, str | bytes, tuple[str, ...]]] = {
     "no JSON": ("t.json", "{", ("replay t.json", "reduce t.json --time 2s")),
@@ -272,6 +405,15 @@ FILES: dict[str, tuple[str, str | bytes, tuple[str, ...]]] = {
     "a plain file as a test": ("plain.txt", b"\x1b]0;owned\x07\n" * 20, ("reduce plain.txt --keep true --time 2s", "replay plain.txt")),
     "a directory as a machine": ("dir/x", "", ("run dir -n 5", "check dir", "features dir", "race dir", "mutate dir")),
     "a C file that is none": ("x.c", "int main( {", ("cc gcc x.c -o x", "mutate x.c --pytest none")),
+    **{f"a build {name}": ("x.toml", f"[build]\n{lines}\n[generate]{_STEPS}", _ANY_BUILD) for name, lines in _BUILDS.items()},
+    **{f"a generator {name}": ("g.py", source, _ANY_GENERATOR) for name, source in _GENERATORS.items()},
+    "a generated test of others": ("t.json", json.dumps({"format": "swarmtest generated test 1", "subject": "words.py::words", "steps": [ESC, "=1"], ESC: ESC}), ("replay t.json", "replay t.json --no-run", "reduce t.json --time 2s")),
+    "a generated test of wrong types": ("t.json", '{"format": "swarmtest generated test 1", "subject": "words.py::words", "steps": [1], "base64": 7}', ("replay t.json", "replay t.json --no-run", "reduce t.json --time 2s")),
+    "a class with hostile names": ("api.py", "class A: pass\nfor name in ('\\x1b]0;x\\x07', '=1+1', '</script>', 'a\\nb', ''): setattr(A, name, lambda self, x: 1 / 0)\n", ("init --api api:A", "run api:A --api -n 10", "check api:A --api", "run api:A --like list -n 10")),
+    "a class with a hostile metaclass": ("api.py", "class M(type):\n    def __getattribute__(cls, name): raise ValueError('\\x1b]0;x')\nclass A(metaclass=M): pass\n", ("init --api api:A", "run api:A --api -n 10", "check api:A --api", "run api:A --like list -n 10")),
+    "a class that is none": ("api.py", "A = 7\n", ("init --api api:A", "run api:A --api -n 10", "run api:A --like list -n 10", "run api:A --like nothing -n 10")),
+    "a race that is none": ("api.py", "async def a(): pass\ndef b(x): pass\nc = 7\n", ("race api.py::a -n 3 --control", "race api.py::b -n 3", "race api.py::c -n 3 --control")),
+    "tasks that do not end": ("api.py", "import asyncio\nasync def f():\n    while True: await asyncio.sleep(0)\ndef a(): asyncio.run(f())\n", ("race api.py::a -n 3 --control --timeout 2s", "race api.py::a -n 3 --timeout 2s")),
 }  # fmt: skip
 """A file, what is in it, and the commands that read it."""
 

@@ -15,6 +15,7 @@ import random
 import shutil
 import sqlite3
 import subprocess
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,8 @@ class Disk(Machine):
         if self.n > 3: self.event("flushed")
         self.n = 0
     @action
-    def stat(self): pass
+    def stat(self):
+        assert self.n != 5, "no stat of five"
 """
 SPACE = """
 [dimensions]
@@ -70,6 +72,68 @@ def count():
     for thread in threads: thread.start()
     for thread in threads: thread.join()
     assert counter.value == 2, counter.value
+"""
+TASKS = """
+import asyncio
+
+class Pages:
+    found = ()
+
+async def page(pages, delay):
+    known = pages.found
+    await asyncio.sleep(delay)
+    pages.found = (*known, delay)
+
+async def crawl():
+    pages = Pages()
+    await asyncio.gather(page(pages, 0.02), page(pages, 0.01))
+    assert len(pages.found) == 2, pages.found
+
+def crawled():
+    asyncio.run(crawl())
+"""
+RING = """
+class Ring:
+    def __init__(self): self.items = []
+    def append(self, item):
+        assert len(self.items) < 6
+        self.items.append(item)
+    def pop(self): return self.items.pop()
+    def __len__(self): return len(self.items)
+    def __iter__(self): return iter(self.items)
+"""
+WORDS = """
+from swarmtest import generator
+
+def check(lines):
+    assert sum(map(len, lines)) < 40, lines
+    return ["checked"]
+
+@generator(features=["long", "short"], run=check)
+def words(rng, features) -> list[str]:
+    return [rng.choice("xyz") * (9 if "long" in features else 1) for _ in range(6)]
+"""
+PROGRAM = """
+[build]
+command = "cp prog.sh prog"
+sources = ["prog.sh"]
+output = "prog"
+seconds = 20
+[generate]
+command = "sh {here}/gen.sh {seed} {features}"
+[features]
+low = { off = "--no-low" }
+high = { off = "--no-high" }
+[[steps]]
+name = "prog"
+run = "sh {here}/prog {test}"
+[oracle]
+patterns = [{ name = "assertion", regex = 'AssertionError: (?P<what>.*)' }]
+"""
+GENERATOR = "echo $(( $1 % 10 )) $2 $3\n"
+PROGRAM_FILE = """
+read number rest < "$1"
+if [ "$number" -gt 7 ]; then echo "AssertionError: $number $rest" >&2; exit 3; fi
 """
 LCOV = "TN:\nSF:disk.py\nDA:4,1\nDA:5,0\nend_of_record\n"
 TEXTS = {
@@ -115,6 +179,30 @@ def write_files(place: Path) -> None:
     (place / "air.py").write_text(SELL)
     (place / "counter.py").write_text(RACE)
     (place / "cov.info").write_text(LCOV)
+    (place / "tasks.py").write_text(TASKS)
+    (place / "ring.py").write_text(RING)
+    (place / "words.py").write_text(WORDS)
+    (place / "prog.toml").write_text(PROGRAM)
+    (place / "gen.sh").write_text(GENERATOR)
+    (place / "prog.sh").write_text(PROGRAM_FILE)
+    for version in ("1.0", "1.1"):
+        write_wheel(place, version, RING if version == "1.0" else RING.replace("< 6", "< 4"))
+
+
+def write_wheel(place: Path, version: str, code: str | bytes) -> None:
+    """Write a wheel of a release of a package ``ringware``, as `diff` installs it."""
+    info = f"ringware-{version}.dist-info"
+    texts = {
+        "ringware.py": code,
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: ringware\nVersion: {version}\n",
+        f"{info}/WHEEL": (
+            "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        ),
+        f"{info}/RECORD": "",
+    }
+    with zipfile.ZipFile(place / f"ringware-{version}-py3-none-any.whl", "w") as file:
+        for name, text in texts.items():
+            file.writestr(name, text)
 
 
 CAMPAIGNS = [
@@ -123,8 +211,18 @@ CAMPAIGNS = [
     "search run air.toml",
     "race counter.py::count -n 30 --control",
     "import-coverage cov.info",
+    "run ring.py::Ring --like list -n 60",
+    "run words.py -n 100 --keep-tests",
+    "run prog.toml -n 60",
+    "race tasks.py::crawled -n 20 --control",
 ]
 """The campaigns of the store, by number from 1 on."""
+DECIDED = [
+    "faults --merge FAULT OTHER",
+    "faults --mark known --note a,note FAULT",
+    "why FAULT",
+]
+"""What a person decided about the two faults of campaign 1."""
 
 
 def make_template(place: Path) -> None:
@@ -138,9 +236,13 @@ def make_template(place: Path) -> None:
     saved = [*SWARMTEST, "replay", "1#3", "--no-run", "--save", "saved.json", "--store", STORE]
     subprocess.run(saved, cwd=place, check=True, capture_output=True)
     with open_store(str(place / STORE), read_only=True) as campaigns:
-        fault = campaigns.faults(1)[0].id
+        fault, other = (each.id for each in campaigns.faults(1))
         kept = next(iter(campaigns.tests(1))).trial
     (place / "names").write_text(f"{fault} 1#{kept}")
+    for words in DECIDED:
+        named = [{"FAULT": fault, "OTHER": other}.get(word, word) for word in words.split()]
+        command = [*SWARMTEST, *named, "--store", STORE]
+        subprocess.run(command, cwd=place, check=True, capture_output=True)
     store = sqlite3.connect(place / STORE)
     store.execute("PRAGMA journal_mode = DELETE")  # one file, so that damage is where it counts
     store.close()

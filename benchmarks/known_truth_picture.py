@@ -10,7 +10,10 @@ import math
 from collections.abc import Mapping, Sequence
 
 WIDTH, HEIGHT, LEFT, TOP, GAP = 250, 190, 52, 52, 62
-LOOKS = (("#0072B2", "", "circle"), ("#D55E00", "7 3", "square"), ("#000000", "2 3", "triangle"))
+LOOKS = (
+    *(("#0072B2", "", "circle"), ("#D55E00", "7 3", "square"), ("#000000", "2 3", "triangle")),
+    ("#009E73", "9 3 2 3", "diamond"),
+)
 PANELS = (
     ("trigger", "triggers found", 1.0),
     ("suppressor", "suppressors found", 1.0),
@@ -100,5 +103,8 @@ def _mark(x: float, y: float, number: int) -> str:
         return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour}"/>'
     if shape == "square":
         return f'<rect x="{x - 3.5:.1f}" y="{y - 3.5:.1f}" width="7" height="7" fill="{colour}"/>'
+    if shape == "diamond":
+        corners = f"{x:.1f},{y - 5:.1f} {x + 5:.1f},{y:.1f} {x:.1f},{y + 5:.1f} {x - 5:.1f},{y:.1f}"
+        return f'<polygon points="{corners}" fill="{colour}"/>'
     corners = f"{x:.1f},{y - 4.5:.1f} {x + 4.5:.1f},{y + 3.5:.1f} {x - 4.5:.1f},{y + 3.5:.1f}"
     return f'<polygon points="{corners}" fill="white" stroke="{colour}" stroke-width="1.5"/>'

@@ -10,7 +10,7 @@ campaign runs as a process of its own.
 - CPU seconds are those of the command and of all processes that it starts, from `wait4`. The start
   of Python is included. A figure is the less of two runs: what else the machine does can only add.
   Fewer than 100,000 tests are for trying the script: one run of each command, no second column, and
-  neither `mutate` nor `suite`, which take seconds whatever the campaign.
+  neither `mutate` nor `suite`, which take seconds whatever the campaign; and 2 workers, not 16.
 - Memory is the peak of the process. `peak_mb` is the largest of all commands.
 - The second column of seconds is without numba, if it is installed (``'swarmtest[fast]'``).
 - Goals are known for a million tests, and for the 100,000 of ``--quick``.
@@ -18,7 +18,9 @@ campaign runs as a process of its own.
   its tests up depends on the program; the tests of this one take a tenth of a millisecond.
 - Pages of the dashboard are asked for over HTTP (`benchmarks/million_dashboard.py`);
   `dashboard_page_s` is the CPU time of the slowest, `dashboard_answer_s` what the answers that are
-  computed in the background took for the page that needs most.
+  computed in the background took for the page that needs most. `dashboard_live_page_s` is the same
+  while 16 workers continue the campaign, and `dashboard_live_events` how many events told an open
+  page that there are more tests.
 
 ``--keep`` keeps the stores in a directory, and takes those that are there instead of running the
 campaigns again. ``--only suite copy dashboard`` measures only these.
@@ -38,7 +40,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness import cannot_measure, print_figures, print_table, progress
-from million_dashboard import page_costs
+from million_dashboard import WORKERS, live_costs, page_costs
 from million_program import write_program
 
 from swarmtest import open_store
@@ -95,6 +97,7 @@ QUESTIONS = (
     Question(("roles",), "roles_fault_plain_s", 6, 1, "plain"),
     Question(("growth",), "growth_plain_s", 3, 0.8, "plain"),
     Question(("report",), "report_plain_s", 15, 4, "plain"),
+    Question(("export", "-f", "csv", "-o", os.devnull), "export_s", runs=True),
     Question(("coverage",), "coverage_s", 1, 1),
     Question(("replay", "TRIAL"), "replay_s", 1, 1, runs=True, expected=-1),
     Question(("replay", "TRIAL", "--no-run"), "replay_no_run_s", 1, 1, runs=True),
@@ -253,6 +256,7 @@ def measure(directory: Path, tests: int, only: Sequence[str] = ()) -> None:
     )
     if not only or "dashboard" in only:
         figures |= measure_pages(stores["covered"], tests)
+        figures |= measure_live_pages(stores["covered"], machine.parent, tests)
     print(f"\npeak memory {peak:,.0f} MB, goal {MOST_MB:,}")
     print_figures(
         figures
@@ -286,6 +290,32 @@ def measure_pages(store: Path, tests: int) -> dict[str, object]:
     return {
         "dashboard_page_s": round(max(page.cpu_seconds for page in pages), 3),
         "dashboard_answer_s": round(max(page.answer_seconds for page in pages), 3),
+    }
+
+
+def measure_live_pages(store: Path, program: Path, tests: int) -> dict[str, object]:
+    """Ask for the pages while a copy of the campaign goes on; print and return what they took."""
+    workers = WORKERS if tests >= QUICK else 2
+    progress(f"dashboard, while {workers} workers continue the campaign")
+    copy = store.with_suffix(".live")
+    for path in copy.parent.glob(f"{copy.name}*"):
+        path.unlink()
+    shutil.copyfile(store, copy)
+    try:
+        live = live_costs(SWARMTEST, copy, program, tests, workers)
+    finally:
+        for path in copy.parent.glob(f"{copy.name}*"):
+            path.unlink()
+    slowest = max(live.pages, key=lambda page: page.cpu_seconds)
+    print(
+        f"\nwhile {workers} workers continue the campaign: {slowest.cpu_seconds:.2f} CPU s for the "
+        f"slowest page ({slowest.title}; goal {PAGE_SECONDS}), and {live.events} events that told "
+        f"of {live.tests:,} new tests; the server took {live.server_share:.2f} CPU s a second"
+    )
+    return {
+        "dashboard_live_page_s": round(slowest.cpu_seconds, 3),
+        "dashboard_live_events": live.events,
+        "dashboard_live_tests": live.tests,
     }
 
 

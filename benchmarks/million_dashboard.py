@@ -5,12 +5,20 @@ growth, coverage) as soon as they were computed in the background, and never wai
 page has two figures: CPU seconds of the server from the request to the response, once the answers
 are there, which is the least of some requests; and the CPU seconds that the answers took before
 that, with the requests while they were computed.
+
+`live_costs` asks for the pages of a campaign while 16 workers continue it, and listens to the
+events that tell an open page to load itself again. CPU seconds of a page are then with whatever the
+server does beside it.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
+import signal
 import subprocess
+import threading
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -42,6 +50,81 @@ def page_costs(swarmtest: str, store: Path, tests: int) -> list[PageCost]:
     """Ask for every page of the first campaign of a store."""
     with _server(swarmtest, store) as (address, pid):
         return [_cost(address, pid, *page) for page in _pages(address, tests)]
+
+
+WORKERS = 16
+_EVENTS = 3
+"""Events with more tests than before that are waited for."""
+
+
+@dataclass(frozen=True)
+class LiveCosts:
+    """What the pages took while a campaign ran, and what an open page was told."""
+
+    pages: list[PageCost]
+    events: int
+    """Events about the campaign, each with more tests than the one before."""
+    tests: int
+    """By how many tests the campaign grew while its pages were asked for."""
+    server_share: float
+    """CPU seconds of the server for each second."""
+
+
+def live_costs(
+    swarmtest: str, store: Path, program: Path, tests: int, workers: int = WORKERS
+) -> LiveCosts:
+    """Continue the campaign of a store, and look at it meanwhile."""
+    words = [swarmtest, "resume", "1", "-n", str(100 * tests), "-j", str(workers)]
+    with _server(swarmtest, store) as (address, pid), (program / "resumed.txt").open("w") as log:
+        events = _Events(address)
+        campaign = subprocess.Popen(
+            [*words, "--store", str(store)],
+            cwd=program,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
+        try:
+            seen = events.wait(_EVENTS, campaign)
+            cpu, wall = cpu_seconds_of(pid), time.monotonic()
+            pages = [
+                PageCost(title, *_page_cost(address, pid, path), 0.0)
+                for title, path in _pages(address, tests)
+            ]
+            seen = events.wait(len(seen) + _EVENTS, campaign)
+            share = (cpu_seconds_of(pid) - cpu) / (time.monotonic() - wall)
+        finally:
+            campaign.send_signal(signal.SIGINT)
+            campaign.wait(PATIENCE)
+    return LiveCosts(pages, len(seen), seen[-1] - seen[0], share)
+
+
+class _Events:
+    """The events about a campaign, as an open page receives them."""
+
+    def __init__(self, address: str) -> None:
+        self._tests: list[int] = []
+        self._stream = urllib.request.urlopen(address.rstrip("/") + "/events", timeout=PATIENCE)
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            for line in self._stream:
+                event = json.loads(line[6:]) if line.startswith(b"data: ") else {}
+                tests = event.get("tests", 0)
+                if event.get("topic") == "campaign:1" and tests > (self._tests or [0])[-1]:
+                    self._tests.append(tests)
+
+    def wait(self, count: int, campaign: subprocess.Popen[bytes]) -> list[int]:
+        """Wait for so many events; return the number of tests that each told."""
+        deadline = time.monotonic() + PATIENCE
+        while len(self._tests) < count:
+            if campaign.poll() is not None:
+                cannot_measure("the campaign ended while its pages were measured")
+            if time.monotonic() > deadline:
+                cannot_measure("the dashboard tells nothing about a campaign that runs")
+            time.sleep(0.05)
+        return list(self._tests)
 
 
 def _pages(address: str, tests: int) -> Iterator[tuple[str, str]]:
@@ -76,12 +159,17 @@ def _cost(address: str, pid: int, title: str, path: str) -> PageCost:
             cannot_measure(f"the page {path} has no answer after {PATIENCE:.0f} s")
         time.sleep(0.1)
     answered = cpu_seconds_of(pid) - before
+    return PageCost(title, *_page_cost(address, pid, path), answered)
+
+
+def _page_cost(address: str, pid: int, path: str) -> tuple[float, float]:
+    """Return the CPU and the wall time of a page, each the least of some requests."""
     rounds = []
     for _ in range(_ROUNDS):
         cpu, start = cpu_seconds_of(pid), time.monotonic()
         _text(address, path)
         rounds.append((cpu_seconds_of(pid) - cpu, time.monotonic() - start))
-    return PageCost(title, min(cpu for cpu, _ in rounds), min(wall for _, wall in rounds), answered)
+    return min(cpu for cpu, _ in rounds), min(wall for _, wall in rounds)
 
 
 def _links(address: str, path: str, beginning: str) -> list[str]:

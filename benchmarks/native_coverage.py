@@ -17,6 +17,11 @@ a thing that gcov has not; `new_process_vs_gcov` is the fast path without it. A 
 line that the fast path names and gcov counts as not executed, in the same test; lines that gcov
 does not list at all (closing braces) cannot be compared. Compilers move and merge code when they
 optimise, so a few lines do disagree.
+
+The last table is about harnesses of libFuzzer, in the process of the worker and persistent, beside
+libFuzzer and AFL++: see `native_harnesses.py`. `inprocess_vs_bare` compares with calls of the same
+library without coverage, `vs_libfuzzer_execs` and `vs_afl_execs` with these fuzzers on the same
+inputs, all by tests per CPU second.
 """
 
 from __future__ import annotations
@@ -34,6 +39,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness import cpu_seconds, print_figures, print_table, progress, require_programs
+from native_harnesses import harness_figures
 from native_subjects import Subject, find_subjects
 
 from swarmtest.coverage.native.compiler import RUNTIME, compiler_command
@@ -188,6 +194,7 @@ def main() -> None:
         measured = figures_of(subject, ways, quick=options.quick)
         prefix = "" if subject is subjects[0] else f"{subject.name}_"
         figures |= {f"{prefix}{key}": value for key, value in measured.items()}
+    figures |= harness_figures(options.work.resolve(), quick=options.quick)
     print_figures(figures)
 
 

@@ -10,6 +10,8 @@ variables, in turns), the best settings that a search found, and what `swarmtest
 default. In brackets: a 95% Poisson interval. `vs_best_peer` compares our best way on a program with
 the best of all others at its best setting there; `default_vs_best_peer` compares what
 `swarmtest race` does without being told anything. Where others found nothing: with one find.
+Ten more programs are raced by default only, two of them with their race in a comprehension. Five of
+the ten were not looked at while defaults were chosen: `unseen_default_vs_best_peer_min`.
 
 Then: how many switches a failing schedule has before and after it is made small, and how often it
 replays; and programs that are correct under the GIL, of which no feasible run may report a fault.
@@ -19,10 +21,14 @@ The last line is one JSON object.
 from __future__ import annotations
 
 import argparse
+import asyncio
+import importlib
 import os
 import random
 import sys
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import race_feasible
@@ -30,12 +36,21 @@ from harness import print_figures, print_table, progress
 from race_peers import BARE, FRONTRUN, INTERLEAVE, Measured, measure, run_script
 from race_ways import WAYS, few, loaded
 
+from swarmtest.coverage.scope import Scope
 from swarmtest.race.control.runner import controlled_run, minimised_schedule, replay
 from swarmtest.race.control.schedulers import RandomWalk
+from swarmtest.race.weaving.weaver import woven
 
 SUBJECTS = ("airlines", "web_crawler", "ftp_server", "ab_ba", "lost_wake_up")
+SEEN = ("bank_transfer", "connection_pool", "metrics", "lazy_settings", "event_bus")
+"""Five more programs; the defaults may be tuned on these and on `SUBJECTS`."""
+UNSEEN = ("inventory", "lru_cache", "work_list", "rate_limiter", "sessions")
+"""Programs that nothing was tuned on; they judge the defaults."""
+COMPREHENSIONS = ("metrics", "sessions")
+"""Programs whose race is in a comprehension."""
 OURS = Path(__file__).with_name("race_ways.py")
 QUICK_SUBJECTS = ("web_crawler", "lost_wake_up")
+QUICK_MORE = ("metrics", "sessions")
 QUICK_WAYS = ("noise mixed", "control walk of few shared", "default")
 QUICK_PEERS = (*BARE, "frontrun random", "interleave random lines")
 REPLAYS = 10
@@ -92,9 +107,39 @@ def made_small(name: str) -> Made:
         return Made(len(run.schedule), len(small), again, any(feasible))
 
 
+def asyncio_rows(runs: int) -> list[tuple[str, bool, int, int]]:
+    """For each program of asyncio: whether it is correct, failing runs, and the first of them."""
+    rows = []
+    with woven(Scope(names=("race_asyncio_programs",))):
+        for kind in ("buggy", "correct"):
+            module = importlib.import_module(f"race_asyncio_programs.{kind}")
+            for name, program in module.PROGRAMS.items():
+                progress(f"asyncio: {name}")
+                main = partial(run_loop, program)
+                faults = [
+                    controlled_run(main, RandomWalk(seed)).fault is not None for seed in range(runs)
+                ]
+                first = faults.index(True) + 1 if any(faults) else 0
+                rows.append((name, kind == "correct", sum(faults), first))
+    return rows
+
+
+def run_loop(program: Callable[[], Coroutine[object, object, None]]) -> None:
+    """Run a program of asyncio, as `swarmtest race` does."""
+    asyncio.run(program())
+
+
 def best_of(measured: dict[str, Measured]) -> float:
     """Detections per CPU second of the best; at least as if one more had been seen."""
     return max(max(one.found, 1) / one.cpu for one in measured.values())
+
+
+def default_against_others(tables: dict[str, Table]) -> dict[str, float]:
+    """For each program, the rate of `swarmtest race` by that of the best other tool."""
+    return {
+        name: table["ours"]["default"].per_second / best_of(table["others"])
+        for name, table in tables.items()
+    }
 
 
 def show(tables: dict[str, Table], head: str) -> None:
@@ -124,8 +169,13 @@ def main() -> None:
     tools = list(QUICK_PEERS if options.quick else (*BARE, *FRONTRUN, *INTERLEAVE))
     if options.no_peers:
         tools = list(BARE)
+    more = [] if options.subject else list(QUICK_MORE if options.quick else (*SEEN, *UNSEEN))
     tables = detections(subjects, tools, ways, seconds)
     show(tables, "found per run, per CPU second")
+
+    print()
+    others = detections(more, tools, ["default"], seconds)
+    show(others, "ten more programs" if len(more) == len(SEEN + UNSEEN) else "more programs")
 
     print()
     small = {}
@@ -144,10 +194,14 @@ def main() -> None:
     rows = [[name, *counts] for name, counts in correct.items()]
     print_table(["correct under the GIL", "feasible faults", "other faults", "runs of each"], rows)
 
-    by_default = {
-        name: table["ours"]["default"].per_second / best_of(table["others"])
-        for name, table in tables.items()
-    }
+    print()
+    loops = asyncio_rows(60 if options.quick else 1_000)
+    rows = [[name, is_correct, failing, first or "-"] for name, is_correct, failing, first in loops]
+    print_table(["asyncio", "correct", "failing runs", "first"], rows)
+
+    by_default = default_against_others(tables)
+    by_default_more = default_against_others(others)
+    unseen = [ratio for name, ratio in by_default_more.items() if name in UNSEEN]
     by_best_way = {
         name: max(one.per_second for one in table["ours"].values()) / best_of(table["others"])
         for name, table in tables.items()
@@ -168,7 +222,22 @@ def main() -> None:
             "vs_best_peer_min": round(min(by_best_way.values()), 2),
             "default_vs_best_peer": {name: round(ratio, 2) for name, ratio in by_default.items()},
             "default_vs_best_peer_min": round(min(by_default.values()), 2),
+            "default_vs_best_peer_more": {
+                name: round(ratio, 2) for name, ratio in by_default_more.items()
+            },
+            "unseen_default_vs_best_peer_min": round(min(unseen), 2) if unseen else None,
+            "comprehension_found": sum(
+                others[name]["ours"]["default"].found > 0
+                for name in COMPREHENSIONS
+                if name in others
+            ),
             "infeasible_reports": sum(feasible for feasible, _, _ in correct.values()),
+            "asyncio_found": sum(
+                failing > 0 for _, is_correct, failing, _ in loops if not is_correct
+            ),
+            "asyncio_false_alarms": sum(
+                failing for _, is_correct, failing, _ in loops if is_correct
+            ),
             "replays": [sum(one.replays for one in small.values()), 2 * REPLAYS * len(small)],
             "switches": {name: [one.before, one.after] for name, one in small.items()},
         }

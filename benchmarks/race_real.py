@@ -1,14 +1,13 @@
-"""A race that was in a real package: found, replayed and explained in the old release, not the new.
+"""Races that were in real packages: found, replayed, and gone after the fix.
 
     python benchmarks/race_real.py [--quick]
 
-`redis` (the client for Python, in Python) before 4.5.5: `Connection.disconnect` asks whether there
-is a socket, shuts it down and closes it. When two threads disconnect, one may set the socket to
-None in between: ``AttributeError: 'NoneType' object has no attribute 'close'`` (redis-py, pull
-request 2719: "Fix potential race condition during disconnection"). The test below connects to a
-real socket of this process, and two threads disconnect. Both releases come from the package index
-when this is run. A second race, in what `disconnect` calls of the parser, is in both releases; it
-shows on free-threaded builds only. The last line is one JSON object.
+Each program in `race_real_programs/` uses a package as its users do; its docstring names where the
+race was reported or fixed. Both releases come from the package index when this is run. The old one
+is raced by `swarmtest race` with its defaults, and the fault that is saved has to fail again as a
+test of pytest. The new one has to pass that test, and none of as many runs may show that fault.
+Other races of redis are in both releases, and do not count. In a quick run there are fewer runs,
+and three packages. The last line is one JSON object.
 """
 
 from __future__ import annotations
@@ -18,139 +17,147 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 
-from harness import (
-    arguments,
-    cannot_measure,
-    cpu_seconds,
-    print_figures,
-    print_table,
-    progress,
-)
+from harness import arguments, cannot_measure, cpu_seconds, print_figures, print_table, progress
 
 from swarmtest import open_store
 
-OLD, NEW = "4.5.4", "4.5.5"
+PROGRAMS = Path(__file__).with_name("race_real_programs")
 STORE, SAVED = "races.db", "test_race.py"
 ENDED = (0, 1)  # the exit status of a campaign that ran to its end
-SIGNATURE = "[AbstractConnection.disconnect]"
-"""Where the race that was fixed showed: in the method itself, not in what it calls."""
-TEST = """\
-import socket
-import threading
-
-from redis.connection import Connection
-
-LISTENING = socket.create_server(("127.0.0.1", 0), backlog=100)
 
 
-def two_disconnect():
-    connection = Connection(port=LISTENING.getsockname()[1])
-    connection.connect()
-    accepted, _ = LISTENING.accept()
-    threads = [threading.Thread(target=connection.disconnect) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    accepted.close()
-    assert connection._sock is None
-"""
-PLAIN = """\
-import sys, threading, two
-errors = []
-threading.excepthook = lambda args: errors.append(args.exc_value)
-for _ in range(int(sys.argv[1])):
-    two.two_disconnect()
-print(len(errors))
-"""
+@dataclass(frozen=True)
+class Case:
+    """A race of a package, and the releases before and after its fix."""
+
+    program: str
+    package: str
+    old: str
+    new: str
+    cover: str
+    """What gets probes, besides the program."""
+    place: str
+    """Where the race shows: a part of the fault's signature."""
 
 
-def fetched(version: str, place: Path) -> Path:
-    """A directory with a release of redis in it, and the test."""
-    directory = place / version
+CASES = (
+    Case("pyee_once", "pyee", "8.0.1", "8.1.0", "pyee", "remove_listener"),
+    Case("cachetools_cached", "cachetools", "4.1.1", "4.2.0", "cachetools", "two connections"),
+    Case("apipkg_first_access", "apipkg", "1.5", "2.0.1", "apipkg", "__makeattr"),
+    Case("multimethod_dispatch", "multimethod", "1.9", "1.9.1", "multimethod", "changed size"),
+    Case("filelock_shared", "filelock", "3.10.7", "3.11.0", "filelock", "state['total'] == 2"),
+    Case("portalocker_count", "portalocker", "4.1.0", "4.2.0", "portalocker", "one acquire is"),
+    Case("portalocker_slots", "portalocker", "4.1.0", "4.2.0", "portalocker", "slots taken"),
+    Case(
+        "redis_disconnect",
+        "redis",
+        "4.5.4",
+        "4.5.5",
+        "redis.connection",
+        "[AbstractConnection.disconnect: ",
+    ),
+)
+QUICK = 3
+
+
+@dataclass(frozen=True)
+class Raced:
+    """What races of one release showed."""
+
+    faults: tuple[str, ...]
+    """The signatures of its faults."""
+    cpu: float
+
+
+def fetched(package: str, version: str, place: Path) -> Path:
+    """A directory with a release in it."""
+    directory = place / f"{package} {version}"
+    if directory.exists():
+        return directory
     directory.mkdir()
     words = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary", ":all:"]
     done = subprocess.run(
-        [*words, "-d", directory, f"redis=={version}"], capture_output=True, text=True
+        [*words, "-d", directory, f"{package}=={version}"], capture_output=True, text=True
     )
     wheels = list(directory.glob("*.whl"))
     if done.returncode or not wheels:
         last = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
-        cannot_measure(f"redis {version} could not be fetched from a package index: {last}")
+        cannot_measure(f"{package} {version} could not be fetched from a package index: {last}")
     with zipfile.ZipFile(wheels[0]) as wheel:
         wheel.extractall(directory)
-    (directory / "two.py").write_text(TEST)
-    (directory / "plain.py").write_text(PLAIN)
     return directory
 
 
-def plain_failures(directory: Path, runs: int) -> int:
-    """How many plain runs fail."""
+def raced(case: Case, directory: Path, tests: int, *words: str) -> Raced:
+    """The faults that `swarmtest race` finds in one release."""
+    (directory / STORE).unlink(missing_ok=True)
+    command = [sys.executable, "-m", "swarmtest", "race", f"{case.program}.py::program"]
+    command += ["--cover", case.cover, "--cover", case.program, "-n", str(tests), "--quiet"]
+    begin = cpu_seconds()
     done = subprocess.run(
-        [sys.executable, "plain.py", str(runs)], cwd=directory, capture_output=True, text=True
+        [*command, "--store", STORE, *words], cwd=directory, capture_output=True, text=True
     )
-    assert done.returncode == 0, done.stderr
-    return int(done.stdout)
+    if done.returncode not in ENDED or not (directory / STORE).exists():
+        sys.exit(f"swarmtest race failed on {directory.name}:\n{done.stderr}")
+    with open_store(str(directory / STORE), must_exist=True, read_only=True) as kept:
+        faults = tuple(fault.signature for fault in kept.faults(1))
+    return Raced(faults, cpu_seconds() - begin)
 
 
-def raced(directory: Path, tests: int) -> tuple[subprocess.CompletedProcess[str], float]:
-    """What `swarmtest race` says, and its CPU time."""
-    before = cpu_seconds()
-    words = ("--cover", "redis.connection", "--cover", "two", "-n", tests, "--store", STORE)
-    command = ["race", "two.py::two_disconnect", *map(str, words), "--save", SAVED]
-    done = subprocess.run(
-        [sys.executable, "-m", "swarmtest", *command], cwd=directory, capture_output=True, text=True
-    )
-    return done, cpu_seconds() - before
-
-
-def is_shown(store: Path) -> bool:
-    """Whether the race that was fixed is among the faults of a campaign."""
-    with open_store(str(store), must_exist=True, read_only=True) as kept:
-        return any(SIGNATURE in fault.signature for fault in kept.faults(1))
-
-
-def failures(directory: Path, runs: int) -> int:
-    """How many runs of the saved test fail."""
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_race.py"]
-    ended = (subprocess.run(words, cwd=directory, capture_output=True) for _ in range(runs))
-    return sum(one.returncode == 1 for one in ended)
+def outcome(directory: Path) -> str:
+    """Whether the saved test fails or passes."""
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", SAVED]
+    status = subprocess.run(words, cwd=directory, capture_output=True).returncode
+    return {0: "passes", 1: "fails"}.get(status, f"status {status}")
 
 
 def main() -> None:
     """Fetch, race, print."""
     options = arguments(__doc__ or "")
-    tests, replays = (100, 1) if options.quick else (1_000, 10)
+    tests = 300 if options.quick else 1_000
+    cases = CASES[:QUICK] if options.quick else CASES
+    rows, found = [], 0
+    begin = cpu_seconds()
     with tempfile.TemporaryDirectory() as made:
-        progress("both releases are fetched")
-        old, new = (fetched(version, Path(made)) for version in (OLD, NEW))
-        rows, shown, plain, failing = [], [], [], []
-        for version, place in zip((OLD, NEW), (old, new), strict=True):
-            progress(f"redis {version}: plain runs")
-            plain.append(plain_failures(place, tests))
-            progress(f"redis {version}: swarmtest race")
-            done, cpu = raced(place, tests)
-            print(f"redis {version}\n\n{done.stdout}{done.stderr}")
-            if done.returncode not in ENDED:
-                sys.exit(f"swarmtest race failed on redis {version}:\n{done.stderr}")
-            shown.append(is_shown(place / STORE))
-            if place is new:
+        for case in cases:
+            progress(f"{case.package} {case.old}, {case.new}")
+            old, new = (fetched(case.package, each, Path(made)) for each in (case.old, case.new))
+            for place in (old, new):
+                shutil.copy(PROGRAMS / f"{case.program}.py", place)
+            before = raced(case, old, tests, "--save", SAVED)
+            shown = any(case.place in fault for fault in before.faults)
+            replayed = after = "-"
+            if shown and (old / SAVED).exists():
+                replayed = outcome(old)
                 shutil.copy(old / SAVED, new)
-            progress(f"redis {version}: the saved test")
-            failing.append(failures(place, replays))
-            row = [version, plain[-1], shown[-1], f"{failing[-1]}/{replays}", f"{cpu:.1f}"]
-            rows.append(row)
-        head = ["redis", f"of {tests} plain runs fail", "race shown", "saved test fails", "CPU s"]
-        print_table(head, rows)
+                after = outcome(new)
+            fixed = raced(case, new, tests, "--no-reduce")
+            gone = not any(case.place in fault for fault in fixed.faults)
+            good = shown and replayed == "fails" and after == "passes" and gone
+            found += good
+            rows.append(
+                [
+                    case.program,
+                    f"{case.package} {case.old}",
+                    shown,
+                    replayed,
+                    case.new,
+                    after,
+                    gone,
+                    f"{before.cpu + fixed.cpu:.1f}",
+                ]
+            )
+    head = ["race", "release", "found", "its test", "fixed in", "its test", "gone", "CPU s"]
+    print_table(head, rows)
     print_figures(
         {
-            "found_in_old": shown[0],
-            "found_in_new": shown[1],
-            "plain_failures": plain,
-            "saved_test_fails": failing,
-            "replays": replays,
+            "real_found": found,
+            "real_total": len(cases),
+            "runs": tests,
+            "cpu_seconds": round(cpu_seconds() - begin, 1),
         }
     )
 

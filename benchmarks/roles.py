@@ -325,7 +325,7 @@ def speed(size: Size) -> dict[str, object]:
 
 # Part two: known truth.
 
-STRATEGIES = ("coin", "layered", "mixture:all-on=0.1,coin=0.6,sized=0.3")
+STRATEGIES = ("coin", "layered", "mixture:all-on=0.1,coin=0.6,sized=0.3", "hedged")
 NAMES = {STRATEGIES[2]: "mixture"}
 FEATURES = 16
 SPACE = Space([f"f{i}" for i in range(FEATURES)])

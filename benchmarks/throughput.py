@@ -11,7 +11,10 @@ the first; `vs_bare_tuned` against the second.
 `layered_vs_coin` is the rate of tests of a campaign with `layered` over that of one with `coin`:
 the worst of machines with 3, 30, 300 and 1,000 actions. Both run the same number of tests of 50
 steps, in turns. What else the machine does can only add CPU time, so a cost is the least of some
-rounds. Nothing is corrected for: `layered` also has to store a weight for each action.
+rounds. Nothing is corrected for: `layered` also has to store a weight for each action. A lease has
+as many tests as 0.2 s hold. On a machine with other work these are fewer, and a batch that is drawn
+and packed at once costs the more for each test, the smaller it is; so leases are longer by the load
+of the machine here, and hold as many tests as they do without other work.
 
 `two_workers` is by wall time, and says nothing on a machine that has other work: `load` is the
 number of processes that wanted to run, over the number of cores, before it was measured. What does
@@ -19,6 +22,10 @@ not depend on the load is `serial_share`: the CPU time of the one process that h
 writes to the store, over that of all processes. With two workers on two cores that process takes
 its time from them, so they are at most 2 * (1 - `serial_share`) times as fast as one worker would
 be that had a core for itself, and no number of workers is faster than 1 / `serial_share`.
+`two_workers_by_cpu` is that speed as measured: the CPU time of one worker for a test, over half of
+the CPU time that two workers and the process that writes take for it together. It counts what the
+workers cost each other (a cache that they share), and not the time in which a worker has nothing to
+do.
 
 CPU time counts all processes of the campaign. The start of the workers (measured with a campaign of
 one test) is subtracted, because it does not grow with the tests. All are measured in turns, and a
@@ -33,11 +40,13 @@ import statistics
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from harness import (
     arguments,
+    cpu_seconds,
     median_ratio,
     print_figures,
     print_table,
@@ -48,6 +57,8 @@ from harness import (
 from machines import StackProgram
 
 from swarmtest import Campaign
+from swarmtest.campaign.executors.executor import BatchShape
+from swarmtest.campaign.executors.local import LocalExecutor
 
 STEPS = 50
 MACHINES = Path(__file__).parent / "machines.py"
@@ -154,6 +165,12 @@ def hypothesis_steps_per_second(examples: int) -> float:
     return done / seconds
 
 
+def lengthen_leases(load: float) -> None:
+    """Let leases hold as many tests as on a machine without other work."""
+    usual = BatchShape().seconds
+    LocalExecutor.shape = replace(LocalExecutor.shape, seconds=usual * max(1.0, load))
+
+
 def compare_strategies(quick: bool) -> dict[int, float]:
     """Print CPU time per test of `coin` and `layered` for machines of several widths.
 
@@ -212,10 +229,23 @@ def main() -> None:
     writer_us = statistics.median(writer) / tests * 1e6
     load = os.getloadavg()[0] / (os.cpu_count() or 1)
     walls: dict[int, list[float]] = {1: [], 2: []}
+    # CPU time of workers, and of all processes.
+    of_workers: dict[int, list[float]] = {1: [], 2: []}
+    of_all: dict[int, list[float]] = {1: [], 2: []}
+    starts = {
+        workers: min(timed(partial(campaign, FEW, "coin", workers)) for _ in range(2))
+        for workers in walls
+    }
     for _ in range(1 if quick else 2 * rounds):
         progress("one worker and two")
         for workers in walls:
+            before = time.process_time()
+            started = cpu_seconds()
             walls[workers].append(campaign(tests, "coin", workers))
+            used = cpu_seconds() - started
+            writing = time.process_time() - before - writer_start
+            of_all[workers].append(used - starts[workers])
+            of_workers[workers].append(of_all[workers][-1] - writing)
 
     steps = tests * STEPS
     rates = {name: steps / statistics.median(taken) for name, taken in seconds.items()}
@@ -233,8 +263,13 @@ def main() -> None:
         f"two workers: {median_ratio(walls[1], walls[2]):.2f} times one, by wall time "
         f"({ratios[0]:.2f} to {ratios[-1]:.2f} in single rounds), at a load of {load:.1f} a core"
     )
+    by_cpu = statistics.median(
+        2 * one / both for one, both in zip(of_workers[1], of_all[2], strict=True)
+    )
+    print(f"by CPU time, on two cores without other work: {by_cpu:.2f} times one")
     serial_share = statistics.median(writer) / statistics.median(seconds["coin"])
     print(f"the process that hands out and writes: {serial_share:.1%} of all CPU time")
+    lengthen_leases(load)
     ratios_by_width = compare_strategies(quick)
     print(f"the process that writes to the store: {writer_us:.1f} us of CPU per test")
     print_figures(
@@ -248,6 +283,7 @@ def main() -> None:
             "layered_vs_coin": round(min(ratios_by_width.values()), 3),
             "layered_vs_coin_by_width": {n: round(r, 3) for n, r in ratios_by_width.items()},
             "two_workers": round(median_ratio(walls[1], walls[2]), 3),
+            "two_workers_by_cpu": round(by_cpu, 3),
             "load": round(load, 2),
             "serial_share": round(serial_share, 4),
             "writer_us_per_test": round(writer_us, 2),

@@ -28,7 +28,7 @@ JUDGING = [
         tests=40_000,
         relation=("key", "key"),
         also=(("heapdict", "1.0.1"),),
-        quick_tests=3_000,
+        quick_tests=4_000,
         judged=True,
     ),
     KnownCause(

@@ -32,6 +32,15 @@ class KnownCause:
     source: bool = False  # whether its archive is unpacked, since pip cannot build it any more
     judged: bool = False
 
+    def is_shown_by(self, signature: str) -> bool:
+        """Return whether a fault with this signature is the bug.
+
+        Brackets may go on with the statement that failed: ``[Machine.action: assert x]``.
+        """
+        text = self.fault.removesuffix("]")
+        ends = ("]", ":") if text != self.fault else ("",)
+        return any(text + end in signature for end in ends)
+
     @property
     def is_rare(self) -> bool:
         """Whether fewer than one test in 2,000 shows it; the tests of its campaign tell."""
@@ -96,7 +105,7 @@ RARE = [
         "Fix invalid simplification of 3+ intervals when a closed interval shares the lower bound "
         "of an open one",
         "portion_machine.py",
-        "[PortionMachine.join]",
+        "[PortionMachine.join",
         (group("open", "openclosed"), group("closed", "closedopen", "singleton"), group("join")),
         group(),
         tests=40_000,
@@ -110,7 +119,7 @@ RARE = [
         "Fix the order in which items are returned from an `IntervalDict` when a closed interval "
         "shares the lower bound of an open one",
         "interval_dict_machine.py",
-        "[IntervalDictMachine.items]",
+        "[IntervalDictMachine.items",
         (group("open", "openclosed"), group("closed", "closedopen", "singleton"), group("items")),
         group(),
         tests=40_000,

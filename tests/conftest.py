@@ -106,10 +106,29 @@ def no_program_of_a_test_stays(tmp_path_factory: pytest.TempPathFactory) -> Iter
             del sys.modules[name]
 
 
+_started: list[subprocess.Popen[str]] = []
+"""The commands that tests and their fixtures have started, until they are ended."""
+
+
+def end_all_but_the_first(count: int) -> None:
+    """End the commands that were started last, with everything that they started."""
+    while len(_started) > count:
+        process = _started.pop()
+        end_family(process)
+        process.communicate()
+
+
+@pytest.fixture(autouse=True)
+def no_command_of_a_test_stays() -> Iterator[None]:
+    """End what a test has started: twenty dashboards that wait take a tenth of a core."""
+    before = len(_started)  # those of fixtures that several tests share
+    yield
+    end_all_but_the_first(before)
+
+
 @pytest.fixture(scope="session")
 def start() -> Iterator[Callable[..., subprocess.Popen[str]]]:
     """Start `swarmtest` without waiting for it; `process.mark` marks it and all it starts."""
-    started: list[subprocess.Popen[str]] = []
     numbers = itertools.count()
 
     def begin(*arguments: object, cwd: Path, **env: str) -> subprocess.Popen[str]:
@@ -125,13 +144,11 @@ def start() -> Iterator[Callable[..., subprocess.Popen[str]]]:
             preexec_fn=hear_interrupts,
         )
         process.mark = f"TEST_MARK={mark}"  # type: ignore[attr-defined]
-        started.append(process)
+        _started.append(process)
         return process
 
     yield begin
-    for process in started:
-        end_family(process)
-        process.communicate()
+    end_all_but_the_first(0)
 
 
 def end_family(process: subprocess.Popen[str]) -> None:

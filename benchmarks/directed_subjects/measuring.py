@@ -17,12 +17,13 @@ import gc
 import hashlib
 import multiprocessing
 import random
+import signal
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from harness import cpu_seconds
@@ -35,6 +36,7 @@ from swarmtest.campaign.executors.executor import InlineExecutor
 from swarmtest.campaign.executors.worker import CampaignJob
 from swarmtest.campaign.loop import CampaignLoop
 from swarmtest.campaign.recorder import Recorder
+from swarmtest.core.result import Result
 from swarmtest.core.targets import Target
 from swarmtest.coverage.watch import Coverage
 from swarmtest.roles.study import Study
@@ -124,6 +126,7 @@ class Subject:
         """Its number, and the CPU time of this process and its children while it ran."""
         gc.freeze()  # as workers do
         tested, watching = self.loaded
+        tested.execute = limited(tested.execute)  # type: ignore[method-assign]
         start = cpu_seconds()
         campaign = Campaign(tested, strategy, tests, seed, workers=0, store=store)
         campaign.rehearse()
@@ -134,8 +137,35 @@ class Subject:
         CampaignLoop(job, campaign.budget, InlineExecutor(job), recorder, _silent).until_done(0)
         if not self.cover:
             # The time of a fork server and of what it forked is known when it has ended.
-            sys.modules["lua_programs"].lua.close()
+            machine, name = self.file.split("::")
+            getattr(sys.modules[Path(machine).stem], name).program.close()
         return number, cpu_seconds() - start
+
+
+LONGEST = 5.0
+"""CPU seconds after which a test is stopped: some tests of pyfakefs would take minutes."""
+
+
+class TookTooLong(Exception):
+    """A test took longer than `LONGEST`; not an `OSError`, which a library may expect."""
+
+
+def limited(execute: Callable[..., Result]) -> Callable[..., Result]:
+    """Run tests with a limit; it is CPU time, so a busy machine stops the same tests."""
+
+    def stop(number: int, frame: object) -> None:
+        raise TookTooLong(f"the test took more than {LONGEST:g} s of CPU")
+
+    @functools.wraps(execute)
+    def run(*arguments: Any, **options: Any) -> Result:
+        signal.signal(signal.SIGVTALRM, stop)
+        signal.setitimer(signal.ITIMER_VIRTUAL, LONGEST, LONGEST)
+        try:
+            return execute(*arguments, **options)
+        finally:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+
+    return run
 
 
 def _silent(progress: Progress, faults: list[FaultRecord]) -> None:

@@ -33,6 +33,7 @@ from swarmtest.store import open_store as open_store
 from swarmtest.store.interface import Store as Store
 from swarmtest.strategies.strategy import Strategy as Strategy
 from swarmtest.subjects.command.oracles import Oracle as Oracle
+from swarmtest.subjects.generated import generator as generator
 from swarmtest.subjects.machine.generators import binary as binary
 from swarmtest.subjects.machine.generators import booleans as booleans
 from swarmtest.subjects.machine.generators import floats as floats
@@ -48,6 +49,8 @@ from swarmtest.subjects.machine.machine import Pool as Pool
 from swarmtest.subjects.machine.machine import action as action
 from swarmtest.subjects.machine.machine import consumes as consumes
 from swarmtest.subjects.machine.machine import invariant as invariant
+from swarmtest.subjects.oracles.compared import Compared as Compared
+from swarmtest.subjects.oracles.metamorphic import with_checks as with_checks
 from swarmtest.subjects.subject import NoTest as NoTest
 from swarmtest.subjects.subject import Subject as Subject
 

@@ -386,7 +386,7 @@ def test_a_host_on_another_machine_packs_blocks_without_that_machines_paths(tmp_
     for id, kind, signature, details, *_ in faults:
         assert "nothing at /lost.py" in details
         assert str(tmp_path) not in signature + details
-        assert id == Fault(kind, signature, details).id
+        assert id == Fault(kind, signature).of_subject("lost.py::Lost").id
     assert {row.fault for row in rows_of(results, 1)} == {faults[0][0]}
     assert {place for message in messages for *_, place in message.news[1]} == {"/lost.py"}
 

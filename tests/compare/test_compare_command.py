@@ -82,7 +82,7 @@ def test_the_report_tells_how_sure_it_is(text):
 def test_the_report_tells_how_soon_each_fault_is_found(text):
     assert re.search(r"all-on +0 of 5 +over 60 ", text)
     assert re.search(r"coin +5 of 5 +\d+ \[\d+, ∞\]", text)
-    assert "AssertionError [Stack.push]" in text
+    assert "AssertionError [Stack.push: assert len(self.items) < 20]" in text
 
 
 def test_the_same_report_can_be_shown_again_without_running(place, text, swarmtest):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from console_sessions import check_console, matches
 from debian_packages import CSMITH, need
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -19,23 +19,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FILE = re.compile(r"(?:#|//) file: (\S+)\n")
 """The first line of a block, in any language, that is a file which a reader would write."""
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-VARYING = re.compile(
-    r"\d+\.\d s\b|[\d,.]+ (?:tests|runs)/s|\d+ workers?|\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?"
-)
-"""Times, rates and cores depend on the machine; everything else is the same everywhere."""
-
-PROGRESS = re.compile(
-    r"^(reducing fault \d+ of \d+: .*|[\d,]+ tests, [\d.,]+/s, .*)\n", re.MULTILINE
-)
-"""Printed every ten seconds, which only a slow machine takes for what is shown."""
-
-PROGRAMS = {
-    "pytest": [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"],
-    "coverage": [sys.executable, "-m", "coverage"],
-}
-"""What a user has on the path, from the environment that the tests run in, beside `swarmtest`."""
-
 NEEDS = {
+    "c_program.md": ("gcc",),
     "mutation.md": ("gcc",),
     "native.md": ("gcc", "addr2line"),
     "native_races.md": ("gcc", "addr2line"),
@@ -72,33 +57,6 @@ def test_what_a_page_shows_is_what_happens(page: Path, workplace: Path, swarmtes
             exec(compile(body, "<docs>", "exec"), names)
         elif language == "console":
             check_console(body, swarmtest)
-
-
-def check_console(body: str, swarmtest: Run) -> None:
-    """Run each command of a session, and compare what it prints, but for times."""
-    for session in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
-        command, _, shown = session.partition("\n")
-        program, *arguments = shlex.split(command)
-        if program == "swarmtest":
-            done = swarmtest(*arguments, cwd=Path.cwd(), COLUMNS="80")
-        else:
-            words = [*PROGRAMS.get(program, [program]), *arguments]
-            done = subprocess.run(words, capture_output=True, text=True, timeout=120)
-        assert done.returncode in (0, 1), f"{command}\n{done.stdout}{done.stderr}"
-        actual, expected = masked(PROGRESS.sub("", done.stdout)), masked(shown)
-        assert matches(expected, actual), f"$ {command}\n{done.stdout}\nbut shown is\n{shown}"
-
-
-def masked(text: str) -> list[str]:
-    return [VARYING.sub("#", line).rstrip() for line in text.strip().splitlines()]
-
-
-def matches(expected: list[str], actual: list[str]) -> bool:
-    """Whether the lines agree; ``...`` stands for any text, also of several lines."""
-    pattern = re.escape("\n".join(expected)).replace(r"\.\.\.", ".*")
-    if expected and expected[-1] != "...":
-        pattern += r"\n?"
-    return re.fullmatch(pattern, "\n".join(actual), re.DOTALL) is not None
 
 
 def test_a_line_that_is_not_printed_would_be_noticed() -> None:

@@ -162,13 +162,14 @@ ANYWHERE = {
 
 THREADS = "it interrupts a thread of its own process"
 TOOLS = "it waits for a tool that is no program under test: a compiler, gcov, git"
+PROGRAM = "replaces what threads of the program under test call"
 DECLARED = {
+    "race/primitives/blocking.py": ({"os.waitpid"}, PROGRAM),
     "race/control/watchdog.py": ({"signal.pthread_kill"}, THREADS),
     "race/native/coverage.py": ({"subprocess.run"}, TOOLS),
     "race/native/library.py": ({"subprocess.run"}, TOOLS),
     "race/accelerator.py": ({"subprocess.run"}, TOOLS),
     "coverage/native/gcov.py": ({"subprocess.run"}, TOOLS),
-    "coverage/native/fast.py": ({"subprocess.run"}, TOOLS),
     "coverage/native/compiler.py": ({"subprocess.run"}, TOOLS),
     "languages/git.py": ({"subprocess.run"}, TOOLS),
     "pytest_plugin/options.py": ({"subprocess.run"}, TOOLS),
@@ -204,3 +205,21 @@ def test_such_functions_are_seen() -> None:
     assert {*uses("import subprocess\nsubprocess.Popen(['ls'])\n")} == {"subprocess.Popen"}
     assert {*uses("from subprocess import Popen, run\n")} == {"subprocess.Popen", "subprocess.run"}
     assert not {*uses("import subprocess\nprocess: subprocess.Popen[bytes]\ntext = 'os.fork()'\n")}
+
+
+@pytest.mark.skipif(not hasattr(os, "waitid"), reason="asks the kernel of Linux")
+def test_a_fork_whose_parent_ended_before_it_could_ask_for_its_end_ends_as_well() -> None:
+    reading, writing = os.pipe()
+    parent = tree.fork()
+    if parent == 0:
+        pid = os.getpid()
+        if tree.fork() == 0:
+            while os.getppid() == pid:
+                time.sleep(0.001)
+            tree.die_with_parent()
+            os.write(writing, b"alive")
+        os._exit(0)
+    os.close(writing)
+    tree.reap(parent)
+    with open(reading, "rb") as pipe:
+        assert pipe.read() == b""

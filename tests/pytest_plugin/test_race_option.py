@@ -77,10 +77,13 @@ def test_a_test_that_blocks_outside_of_probes_is_named(
 
         def test_pipe():
             read, write = os.pipe()
-            thread = threading.Thread(target=os.read, args=(read, 1))
+            file = open(read, "rb", 0)  # its methods are C code
+            thread = threading.Thread(target=file.read, args=(1,))
             thread.start()
             os.write(write, b"x")
             thread.join()
+            os.close(write)
+            file.close()
         """
     )
     done = in_a_process("--race", "--race-tests", "20", "--race-time", "1s")
@@ -96,3 +99,38 @@ def test_options_that_make_no_sense_are_refused(
     done = in_a_process("--race", option)
     assert done.returncode == 4
     assert "--race:" in done.stderr
+
+
+def test_tasks_of_asyncio_are_raced(write: Callable[..., None], in_a_process) -> None:
+    write(
+        test_pages="""
+    import asyncio
+
+    async def main():
+        log = []
+        async def enter(n):
+            log.append(n)
+        await asyncio.gather(enter(0), enter(1))
+        assert log == [0, 1]
+
+    def test_order():
+        asyncio.run(main())
+    """
+    )
+    assert "1 passed" in in_a_process().stdout
+    done = in_a_process("--race")
+    assert "a race in run" in done.stdout
+    assert "another order than asyncio's" in done.stdout
+
+
+def test_each_parametrisation_has_a_replay_file_of_its_own(
+    write: Callable[..., None], in_a_process, pytester: pytest.Pytester
+) -> None:
+    two = SUITE.replace("SEATS", "1").replace(
+        "def test_two_sellers(shop):",
+        "@pytest.mark.parametrize('n', ['a/b', 'a b'])\n    def test_two_sellers(shop, n):",
+    )
+    write(shop=SHOP, test_shop=two)
+    done = in_a_process("--race")
+    assert "2 failed" in done.stdout
+    assert len(list((pytester.path / ".swarmtest" / "races").glob("*.json"))) == 2

@@ -8,6 +8,7 @@ import shlex
 
 import pytest
 from pytest_suites import FAULTY, FINE
+from shown_calls import count_calls
 
 from swarmtest.store.records import FaultRecord
 
@@ -33,27 +34,25 @@ def test_a_fault_is_shown_with_a_small_test_and_what_triggers_it(pytester, write
     write(test_it=FAULTY)
     result = pytester.runpytest()
     result.assert_outcomes(failed=1)
-    pushes = ["*machine.push(?)"] * 9
     result.stdout.fnmatch_lines(
         [
-            "1 fault in 1,000 tests: OverflowError: stack is full [[]Stack.push < *push]",
+            "1 fault in 1,000 tests: OverflowError: stack is full [[]Stack.push]",
             "seed 0, strategy layered",
             "fault * exception: OverflowError: stack is full *",
             "  triggers: push; suppressors: pop",
             "    from test_it import StackMachine",
             "    machine = StackMachine()",
             "    machine.start()",
-            *pushes,
             "    Traceback (most recent call last):",
             '*raise OverflowError("stack is full")',
             "    OverflowError: stack is full",
-            "  replay: swarmtest replay 11cf75cb",
+            "  replay: swarmtest replay 453b1f05",
             "rerun: pytest test_it.py::StackMachine --swarm-seed 0",
             "FAILED test_it.py::StackMachine - Failed: 1 fault in 1,000 tests: *",
         ]
     )
     text = result.stdout.str()
-    assert text.count("machine.push(") == 9
+    assert count_calls(text, "machine.push(") == 9
     assert "machine.pop" not in text
     assert f"swarmtest{os.sep}subjects" not in text
 
@@ -83,7 +82,7 @@ def test_from_another_directory_the_lines_to_type_work_too(pytester, write, monk
     result = pytester.runpytest()
     assert (pytester.path / ".swarmtest" / "swarmtest.db").exists()
     result.stdout.fnmatch_lines(
-        ["  replay: cd .. && swarmtest replay 11cf75cb", "rerun: pytest test_it.py::StackMachine *"]
+        ["  replay: cd .. && swarmtest replay 171d2668", "rerun: pytest test_it.py::StackMachine *"]
     )
 
 
@@ -91,7 +90,7 @@ def test_the_line_to_replay_has_the_path_that_only_pytest_knows(pytester, write)
     pytester.makeini("[pytest]\npythonpath = src lib\n")
     write(test_it=FAULTY)
     result = pytester.runpytest("--swarm-tests", "100")
-    result.stdout.fnmatch_lines(["  replay: PYTHONPATH=src:lib swarmtest replay 11cf75cb"])
+    result.stdout.fnmatch_lines(["  replay: PYTHONPATH=src:lib swarmtest replay 453b1f05"])
 
 
 def test_what_the_program_prints_is_not_shown(pytester, write):
@@ -224,15 +223,15 @@ HANGING = """
         @action
         def open(self):
             type(self).opened += 1
-            time.sleep(60 if self.opened > 20 else 0)
+            time.sleep(60 if self.opened > 18 else 0)  # from 20 tests on, the limit adapts
     """
 
 
-def test_a_test_that_may_hang_when_time_is_up_is_a_warning(pytester, write):
+def test_a_test_that_hangs_when_time_is_up_is_a_failure(pytester, write):
     write(test_it=HANGING)
-    result = pytester.runpytest("-W", "always", "--swarm-time", "3s")
-    result.assert_outcomes(passed=1, warnings=1)
-    result.stdout.fnmatch_lines(["*Tap: when time was up, a test had been running for ? s: *"])
+    result = pytester.runpytest("--swarm-time", "8s")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["fault *  timeout [[]open]"])
 
 
 def test_the_program_is_tested_as_conftest_set_it_up(pytester, write):
@@ -310,7 +309,7 @@ def test_fail_on_says_which_faults_fail(pytester, write, fail_on, outcomes):
     for expected in outcomes:
         result = pytester.runpytest(*words)
         result.assert_outcomes(**expected)
-    word = "swarmtest: test_it.py::StackMachine: known fault 11cf75cb, still there: Overflow*"
+    word = "swarmtest: test_it.py::StackMachine: known fault 453b1f05, still there: Overflow*"
     result.stdout.fnmatch_lines(["*state: open, still there*" if fail_on == "any" else word])
 
 

@@ -94,7 +94,7 @@ def test_an_exception_in_a_thread_is_a_fault(load: Load) -> None:
     )
     run = free_run(program.test)
     assert run.fault is not None
-    assert run.fault.signature == "ValueError: seat # is taken [fail]"
+    assert run.fault.signature == "ValueError: seat 17 is taken [fail]"
 
 
 def test_a_daemon_that_waits_for_ever_is_no_fault_and_ends_with_the_run(load: Load) -> None:

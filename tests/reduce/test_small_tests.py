@@ -233,7 +233,7 @@ def test_ctrl_c_keeps_the_campaign_and_the_smallest_test_so_far(tmp_path, swarmt
     assert fault["reduced"]["size"] <= fault["size"]
     assert "finished" in swarmtest("show", cwd=tmp_path).stdout
     rest = swarmtest("resume", "1", "--reduce-time", "60s", cwd=tmp_path)
-    assert len(calls(rest.stdout)) == 1 + 6 + 1, rest.stdout
+    assert "for _ in range(6):\n        machine.push()\n    machine.lock()" in rest.stdout
 
 
 def test_a_fault_that_does_not_show_again_is_said_to_be_flaky_and_keeps_its_test(

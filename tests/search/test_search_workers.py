@@ -16,6 +16,7 @@ from swarmtest.search import (
     RepeatedExecutor,
     Search,
     SearchSpace,
+    TimedExecutor,
     WhenSaturated,
 )
 
@@ -71,6 +72,32 @@ def test_a_test_that_ends_its_process_has_failed_and_the_search_goes_on():
     ).run()
     assert outcome.progress.visits == 10
     assert [fault.count for fault in outcome.faults] == [1]
+
+
+def test_a_test_that_never_ends_is_a_timeout_and_the_search_goes_on():
+    def loops(x):
+        if x == 2:
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGABRT):
+                signal.signal(number, lambda *_: None)
+            while True:
+                pass
+
+    often = RepeatedExecutor(FunctionExecutor(loops, "t", seconds=0.3), AfterRuns(2))
+    with open_store(":memory:") as store:
+        outcome = Search(space_of(often, high=3), isolated=True, store=store).run()
+        exploration = Exploration.load(store, outcome.campaign)
+    assert outcome.progress.visits == 4
+    assert [(fault.kind, fault.count) for fault in outcome.faults] == [("timeout", 1)]
+    seconds = {p["x"]: [run.seconds for run in runs] for p, runs in exploration.runs.items()}
+    assert seconds[2] == [0.3]
+    assert len(seconds[1]) == 2
+
+
+def test_a_limit_of_its_own_is_the_only_one_of_a_test():
+    sleeps = FunctionExecutor(lambda x: time.sleep(0.3), "t", seconds=0.1)
+    for test, faults in ((sleeps, 1), (TimedExecutor(sleeps, seconds=60), 0)):
+        outcome = Search(space_of(test, high=0), isolated=True, store=":memory:").run()
+        assert len(outcome.faults) == faults
 
 
 def test_what_was_under_way_at_ctrl_c_is_run_when_the_search_goes_on(tmp_path: Path):

@@ -1,9 +1,12 @@
 """Spaces in TOML files and Python files, and what is wrong with some."""
 
+from pathlib import Path
+
 import pytest
 
 from swarmtest import UserError
-from swarmtest.search import Search, load_space
+from swarmtest.race import ThreadsSubject
+from swarmtest.search import Search, SearchSpace, load_space
 
 HARNESS = """
 from swarmtest import Integer, Test
@@ -55,7 +58,9 @@ def test_a_file_describes_a_space_and_its_search(place):
     assert outcome.best == {"threads": 8, "noise": "none", "halt": False, "test": "sell"}
     # Repeated until nothing new came in 2 runs, or until the first failure.
     assert outcome.progress.runs == 3 * 14 + 6
-    assert [fault.signature for fault in outcome.faults] == ["AssertionError: oversold [sell]"]
+    assert [fault.signature for fault in outcome.faults] == [
+        "AssertionError: oversold [sell: assert threads < 4 or noise != 'sleep']"
+    ]
 
 
 def test_a_file_in_another_directory_finds_what_lies_beside_it(place, monkeypatch):
@@ -178,3 +183,61 @@ def test_a_mistake_in_a_file_is_one_line_that_says_where(place, text, message):
 def test_a_space_that_is_not_there_is_said(place, reference, message):
     with pytest.raises(UserError, match=message):
         load_space(reference)
+
+
+RACED = """
+[dimensions]
+scheduler = {{ kind = "choice", values = ["random-walk", "pct"] }}
+noise = {{ kind = "choice", values = ["none", "{noise}"] }}
+test = {{ kind = "test", values = ["shop"] }}
+[tests.shop]
+race = "shop.py::sell_out"
+"""
+SHOP = """
+import threading
+
+def sell_out():
+    left = 1
+    def sell():
+        nonlocal left
+        left -= bool(left)
+    threads = [threading.Thread(target=sell) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert left == 0
+"""
+
+
+def raced_space(noise: str) -> SearchSpace:
+    Path("shop.py").write_text(SHOP)
+    Path("races.toml").write_text(RACED.format(noise=noise))
+    return load_space("races.toml").space
+
+
+def test_a_test_may_be_a_program_whose_threads_a_point_schedules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    space = raced_space("yield")
+    executor = space.executors["shop"]
+    point = space.configuration({"scheduler": "pct", "noise": "none"})
+    noisy = space.configuration({"scheduler": "pct", "noise": "yield"})
+    used = [
+        {name for name, is_used in zip(features, result.used, strict=True) if is_used}
+        for features in [ThreadsSubject("shop.py::sell_out").space.feature_names]
+        for result in (
+            *executor.run(point, iter([1])),
+            *executor.run(noisy, iter([1])),
+        )
+    ]
+    assert used == [{"pct"}, {"yield"}]
+
+
+def test_an_unknown_noise_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    space = raced_space("yeild")
+    point = space.configuration({"noise": "yeild"})
+    with pytest.raises(UserError, match="did you mean 'yield'"):
+        space.executors["shop"].run(point, iter([1]))

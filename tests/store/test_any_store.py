@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import random
 import signal
 import tracemalloc
@@ -194,6 +195,25 @@ def test_a_block_that_a_worker_packed_counts_once(store: Store) -> None:
         store.record_blocks(number, [packed])
     assert list(store.trials(number)) == records
     assert store.hit_summary(number).counts.sum() == 300
+
+
+def test_blocks_that_overlap_in_any_way_come_in_one_batch(store: Store) -> None:
+    number = store.add_campaign(CAMPAIGN)
+    records = [trial(n, hits=pack_hits([n % 7])) for n in range(600)]
+    layout = BlockLayout(2, CAMPAIGN.seed)
+    # Apart, side by side, reaching into each other, around another one, and the same again.
+    parts = [(500, 600), (0, 80), (80, 160), (150, 260), (300, 400), (320, 330), (0, 80)]
+    store.record(number, records[240:310])
+    store.record(number, records[410:420])
+    blocks = [
+        pack_block(TrialBlock.from_records(records[start:end], 2), layout) for start, end in parts
+    ]
+    store.record_blocks(number, blocks)
+    stored = [*range(400), *range(410, 420), *range(500, 600)]
+    assert list(store.trials(number)) == [records[n] for n in stored]
+    ranges = store.block_ranges(number)
+    assert all(last < first for (_, last, _), (first, _, _) in itertools.pairwise(ranges))
+    assert store.hit_summary(number).counts.sum() == len(stored)
 
 
 def test_a_fault_keeps_its_first_trial_and_its_shortest_test(store: Store) -> None:

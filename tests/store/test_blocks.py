@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from swarmtest.core.dimensions import Choice, Feature
 from swarmtest.core.seeds import seed_of_test
 from swarmtest.core.space import Space
 from swarmtest.core.targets import pack_hits, unpack_hits
+from swarmtest.store.block_tables import add_blocks
 from swarmtest.store.blocks import TrialBlock, unpacked
 from swarmtest.store.blocks.codec import (
     pack_block,
@@ -320,3 +322,21 @@ def test_a_changed_byte_of_a_loose_block_is_noticed() -> None:
     changed[5] ^= 1
     with pytest.raises(DamagedBlockError, match="checksum"):
         loose_records(bytes(changed))
+
+
+def test_the_database_is_asked_once_for_all_blocks_of_a_batch() -> None:
+    asked = []
+
+    def execute(query: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        if query.lstrip().startswith("SELECT"):
+            asked.append(values)
+        return []
+
+    records = [TrialRecord(n, b"\0\1") for n in range(400)]
+    layout = BlockLayout(1, 7)
+    blocks = [
+        pack_block(TrialBlock.from_records(records[start : start + 100], 1), layout)
+        for start in (200, 0, 300, 100)
+    ]
+    add_blocks(execute, 1, layout, blocks)
+    assert asked == [(1, 399, 1, 0, 0)]

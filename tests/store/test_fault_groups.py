@@ -12,7 +12,13 @@ from swarmtest.core.result import Verdict
 from swarmtest.store import open_store
 from swarmtest.store.content_hash import campaign_hash
 from swarmtest.store.copies import copy_campaign
-from swarmtest.store.fault_groups import PERSON, RULE, FaultDecision, groups_of
+from swarmtest.store.fault_groups import (
+    PERSON,
+    RULE,
+    FaultDecision,
+    groups_of,
+    names_of_faults,
+)
 from swarmtest.store.interface import Store
 from swarmtest.store.records import ReductionRecord
 
@@ -36,7 +42,7 @@ def test_faults_that_are_one_are_shown_as_one_with_all_their_tests(store: Store)
     store.decide_faults([SAME])
     first, second = store.faults(number)
     assert (first.id, first.count, first.also, first.first_trial) == ("a", 3, ("b",), 1)
-    assert (first.size, first.trial) == (4, 2), "the shortest test of both"
+    assert (first.size, first.trial) == (9, 1), "its own test, which shows what it is called"
     assert (second.id, second.count, second.also) == ("c", 1, ())
     assert store.progress(number)[-1].faults == 2
 
@@ -53,11 +59,28 @@ def test_trials_and_blocks_name_the_fault_as_which_theirs_is_shown(store: Store)
     assert [each.fault for each in block.records()] == [each.fault for each in store.trials(number)]
 
 
-def test_the_smaller_reduced_test_stands_for_both(store: Store) -> None:
+def test_the_reduced_test_is_that_of_the_fault_as_which_they_are_shown(store: Store) -> None:
     number = filled(store)
     store.decide_faults([SAME])
     (reduction,) = store.reductions(number)
-    assert (reduction.fault, reduction.size, reduction.test) == ("a", 2, "[2]")
+    assert (reduction.fault, reduction.size, reduction.test) == ("a", 3, "[1]")
+    store.decide_faults([FaultDecision("b", "c", PERSON)])
+    assert [(each.fault, each.test) for each in store.reductions(number)] == [
+        ("a", "[1]"),
+        ("c", "[2]"),
+    ]
+
+
+def test_a_campaign_that_saw_only_a_member_has_its_test_under_the_name_of_the_group(
+    store: Store,
+) -> None:
+    filled(store)
+    number = store.add_campaign(CAMPAIGN)
+    store.record(number, [trial(0, verdict=FAILED, fault="b")], [fault("b", 0, 4)])
+    store.decide_faults([SAME])
+    (shown,) = store.faults(number)
+    assert (shown.id, shown.signature, shown.also) == ("a", "Error: b", ("b",))
+    assert names_of_faults(store, number) == {shown.fault: "a"}
 
 
 def test_what_was_recorded_is_still_there(store: Store) -> None:

@@ -206,6 +206,15 @@ def test_text_that_is_not_text_is_reported_as_damage(path: Path) -> None:
     assert one_line(error, "damaged")
 
 
+def test_a_block_that_ends_before_it_begins_is_reported_and_not_read_for_ever(path: Path) -> None:
+    shell(path, "UPDATE blocks SET last = -7")
+    with open_store(path, read_only=True) as store:
+        with pytest.raises(UserError) as error:
+            list(store.blocks(1))
+        assert "damaged" in str(error.value)
+        assert len(list(store.packed_blocks(1))) == 1
+
+
 def test_a_store_of_a_newer_swarmtest_is_refused_and_left_alone(path: Path) -> None:
     shell(path, "PRAGMA user_version = 99")
     content = path.read_bytes()

@@ -115,6 +115,7 @@ def test_the_names_are_those_of_the_documentation():
         "coin",
         "complete",
         "covering",
+        "hedged",
         "layered",
         "mixture",
         "sized",

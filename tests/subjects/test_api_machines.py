@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -14,9 +15,12 @@ from swarmtest import UserError
 from swarmtest.languages.user_objects import load_object
 from swarmtest.subjects import MachineSubject
 from swarmtest.subjects.api import api_machine
+from swarmtest.subjects.api_trial_calls import never_accepted, trial_calls
+from swarmtest.subjects.loading import SubjectReference
 
 CODE = '''
 import enum
+import subprocess
 from collections import UserDict
 from typing import Any, Literal, Optional, Self
 
@@ -95,7 +99,7 @@ class Bounded:
         self.made = (capacity, name)
         assert isinstance(capacity, int) and isinstance(name, str)
         self.n = 0
-    def grow(self, by: Literal[1, 2], colour: Colour):
+    def grow(self, by: Literal[1, 2], colour: Colour = Colour.RED):
         self.n += by
         if self.n > 20: raise OverflowError
     def shrink(self): self.n = max(0, self.n - 1)
@@ -129,6 +133,63 @@ class Cell(UserDict):
     def __setitem__(self, key: int, value: int):
         if len(self.data) == 4: raise OverflowError
         self.data[key % 10] = value
+
+
+class ShopError(Exception): ...
+
+
+class Refusing:
+    """Every way to say that a call was wrong, and the faults that look like them."""
+
+    def __init__(self): self.values = {}
+    def own(self, n: int): raise ShopError
+    def on_purpose(self, n: int): raise RuntimeError("closed")
+    def of_a_library(self, n: int): raise subprocess.SubprocessError("not there")
+    def documented(self, n: int):
+        """Raise OverflowError if n is too large."""
+        raise OverflowError
+    def of_the_wrong_kind(self, n): return n.lower()
+    def asserts_its_argument(self, n: int): assert n < -10**9
+    def accepted(self, n: int): return n
+    same = accepted
+
+
+class Faulty:
+    def __init__(self): self.first = None
+    def broken_link(self, n: int): return self.first.next
+    def missing_attribute(self, n: int): return self.lats
+    def changed_size(self, n: int):
+        values = {1: 2}
+        for key in values: values[key + 1] = n
+    def asserts_its_state(self, n: int): assert self.first is not None
+    def unbound(self, n: int):
+        if n < -10**9: found = n
+        return found
+
+
+class Chained:
+    def __init__(self, n: int = 0): self.n = n
+    def more(self, by: int) -> "Chained":
+        assert self.n < 3, "deep"
+        return Chained(self.n + 1)
+
+
+class Typed:
+    def documented(self, n, name):
+        """Do it.
+
+        :type n: int
+        :param str name: a text
+        """
+        assert isinstance(name, str) and isinstance(n, int)
+        self.seen = True
+    def constant(self, code: int):
+        if code == 4711: raise OverflowError
+
+
+class Files:
+    def write(self, name: str):
+        open(name or "x", "w").close()
 
 
 class Endless:
@@ -245,6 +306,17 @@ def test_a_class_without_usable_methods_is_refused(subject_of):
         subject_of("Nothing")
 
 
+@pytest.mark.parametrize("how", [{"api": True}, {"like": "list"}])
+def test_a_class_that_cannot_be_looked_at_is_refused(how, tmp_path):
+    (tmp_path / "guarded.py").write_text(
+        "class Meta(type):\n"
+        "    def __getattribute__(cls, name): raise ValueError('not for you')\n"
+        "class Guarded(metaclass=Meta): pass\n"
+    )
+    with pytest.raises(UserError, match="looking at the class raised ValueError: not for you"):
+        SubjectReference(f"{tmp_path / 'guarded.py'}::Guarded", **how).load()
+
+
 def test_methods_without_keywords_are_really_called(subject_of):
     assert first_failure(subject_of("Positional")).fault.signature.startswith("OverflowError")
 
@@ -280,6 +352,100 @@ def test_a_derived_test_replays_alike(name, subject_of):
     subject = subject_of(name)
     result = first_failure(subject)
     assert subject.replay(result.test).fault == result.fault
+
+
+def signatures(subject, tests=60):
+    results = [subject.execute(subject.space.default(), seed) for seed in range(tests)]
+    return {result.fault.signature for result in results if result.fault}
+
+
+def test_a_call_that_the_class_refuses_is_no_fault(subject_of):
+    assert not signatures(subject_of("Refusing"))
+
+
+@pytest.mark.parametrize("name", [
+    "broken_link", "missing_attribute", "changed_size", "asserts_its_state", "unbound",
+])  # fmt: skip
+def test_what_the_interpreter_raises_in_the_class_is_a_fault(name, subject_of):
+    subject = subject_of("Faulty")
+    subject.space.configuration([name])
+    result = subject.execute(subject.space.configuration([name]), 1)
+    assert name in result.fault.signature
+
+
+def test_how_many_calls_were_rejected_is_counted(subject_of):
+    calls = trial_calls(subject_of("Refusing"))
+    assert calls["accepted"][0] == calls["accepted"][1] > 0
+    assert sorted(never_accepted(calls)) == [
+        "asserts_its_argument", "documented", "of_a_library", "of_the_wrong_kind", "on_purpose",
+        "own",
+    ]  # fmt: skip
+
+
+def test_an_alias_is_no_second_action(subject_of):
+    assert "same" not in subject_of("Refusing").space.feature_names
+
+
+def test_an_object_that_a_call_returns_is_used_next(subject_of, place):
+    subject = subject_of("Chained")
+    assert {"use_result", "new_object"} <= set(subject.space.feature_names)
+    result = first_failure(subject)
+    assert "deep" in result.fault.signature
+    assert subject.replay(result.test).fault == result.fault
+    with pytest.raises(AssertionError, match="deep"):
+        exec(compile(subject.code(result.test), "printed", "exec"), {})
+
+
+def test_a_docstring_says_what_a_parameter_is(subject_of):
+    subject = subject_of("Typed")
+    assert not any("documented" in signature for signature in signatures(subject))
+    assert trial_calls(subject)["documented"][0] > 0
+
+
+def test_a_number_in_the_source_is_among_the_arguments(subject_of):
+    assert any("OverflowError" in signature for signature in signatures(subject_of("Typed")))
+
+
+def test_a_test_writes_its_files_into_a_directory_of_its_own(subject_of, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    home = os.environ.get("HOME")
+    subject = subject_of("Files")
+    assert not signatures(subject, 20)
+    assert not list(tmp_path.iterdir())
+    assert (os.getcwd(), os.environ.get("HOME")) == (str(tmp_path), home)
+
+
+def test_a_method_or_check_is_left_out_by_name(subject_of):
+    machine = api_machine(list, without=("append", "pickle"))
+    names = MachineSubject(machine).space.feature_names
+    assert not {"append", "check_pickle"} & set(names)
+    assert "check_copy" in names
+
+
+def test_the_counts_of_rejected_calls_are_shown(place, swarmtest):
+    done = swarmtest("check", "bag_under_test:Refusing", "--api", cwd=place)
+    rows = [line.split() for line in done.stdout.splitlines() if line]
+    assert ["accepted", "0"] in [row[:2] for row in rows], done.stdout
+    ran = swarmtest("run", "bag_under_test:Refusing", "--api", "-n", 9, "-j", 0, cwd=place)
+    assert "rejected every call in the first tests: asserts_its_argument" in ran.stdout, ran.stdout
+
+
+def test_a_derived_machine_is_written_as_a_file_to_edit(place, swarmtest, refused):
+    done = swarmtest("init", "--api", "bag_under_test:Bounded", cwd=place)
+    assert done.returncode == 0, done.stderr
+    (place / "bounded_machine.py").write_text(done.stdout)
+    ran = swarmtest(
+        *("run", "bounded_machine.py::BoundedMachine", "-n", 200, "-j", 0, "--no-why"),
+        *("--no-reduce", "--store", "i.db"),
+        cwd=place,
+    )
+    assert "OverflowError" in ran.stdout, ran.stdout + ran.stderr
+    again = swarmtest("init", "--api", "bag_under_test:Cell", "-o", "cell.py", cwd=place)
+    assert "cell.py is written" in again.stdout, again.stderr
+    assert 'like = "dict"' in (place / "cell.py").read_text()
+    refused(swarmtest("init", "--api", "bag_under_test:Cell", "-o", "cell.py", cwd=place), "exists")
+    refused(swarmtest("init", "--api", "bag_under_test:CODE", cwd=place), "no class 'CODE'")
+    refused(swarmtest("init", "csmith-gcc", "--api", "x:Y", cwd=place), "not both")
 
 
 def test_any_class_runs_from_the_command_line(place, swarmtest):
@@ -340,3 +506,32 @@ def test_a_module_in_the_current_directory_is_found(tmp_path, swarmtest):
     )
     done = swarmtest("run", "thing:Thing", "--api", "-n", 20, "-j", 1, "-q", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+
+
+class Caller:
+    """Reaches another host, and this one."""
+
+    def call(self) -> str:
+        import socket
+
+        with socket.socket() as connection:
+            connection.connect(("192.0.2.1", 9))
+        return "called"
+
+    def look_up(self) -> int:
+        import socket
+
+        return len(socket.getaddrinfo("localhost", 80)) + len(socket.getaddrinfo("x.invalid", 80))
+
+
+def test_derived_tests_do_not_reach_other_hosts() -> None:
+    import socket
+
+    before = socket.socket.connect, socket.getaddrinfo
+    subject = MachineSubject(api_machine(Caller), harness=False)
+    result = subject.execute(subject.space.default(), 1)
+    assert result.fault is None
+    calls = subject.machine.calls  # type: ignore[attr-defined]
+    assert calls["call", True] == calls["look_up", True] == 0 < calls["call", False]
+    assert (socket.socket.connect, socket.getaddrinfo) == before
+    assert api_machine(Caller, network=True).network  # type: ignore[attr-defined]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from typing import Any
@@ -9,7 +10,9 @@ from typing import Any
 import pytest
 
 from swarmtest import (
+    Campaign,
     Choice,
+    Feature,
     Flag,
     Integer,
     Machine,
@@ -21,8 +24,10 @@ from swarmtest import (
     integers,
     invariant,
     just,
+    open_store,
     text,
 )
+from swarmtest.roles import Study
 from swarmtest.subjects import MachineSubject
 
 
@@ -233,7 +238,7 @@ def test_an_unexpected_exception_is_a_fault():
 
     fault = run(Refuses).fault
     assert fault.kind == "exception"
-    assert fault.signature.startswith("ValueError: no # [")
+    assert fault.signature.startswith("ValueError: no 17 [")
 
 
 def test_an_invariant_fails_by_raising():
@@ -421,6 +426,51 @@ def test_settings_are_what_the_configuration_says():
 
     run(Set, level="high", sync=True, size=4)
     assert Set.seen == [{"level": "high", "sync": True, "size": 4}]
+
+
+class Box(Machine):
+    steps = (2, 6)
+    dimensions = [Feature("sealed"), Feature("painted"), Integer("size", 1, 9)]
+    starts: list[Any] = []
+
+    def start(self):
+        self.full = 0
+        self.starts.append(self.settings)
+
+    @action
+    def put(self):
+        self.full += 1
+        assert not (self.settings["sealed"] and self.full > 1), "put into a sealed box"
+
+    @action
+    def empty(self):
+        self.full = 0
+
+
+def test_a_feature_among_the_dimensions_is_a_mode_of_the_whole_test():
+    subject = MachineSubject(Box)
+    assert subject.modes == ("sealed", "painted")
+    result = run(Box, ["put", "sealed"], size=3)
+    assert Box.starts[-1] == {"size": 3, "sealed": True, "painted": False}
+    assert result.fault.signature.startswith("AssertionError: put into a sealed box")
+    assert subject.replay(result.test).fault == result.fault
+    assert "'sealed': True" in subject.code(result.test)
+    nothing = run(Box, ["sealed", "painted"], size=3)
+    assert (nothing.steps, nothing.fault) == (0, None)
+
+
+@pytest.mark.parametrize("strategy", ["coin", "layered", "activation"])
+def test_a_mode_is_never_picked_as_an_action_and_can_be_a_trigger(strategy, tmp_path):
+    store = tmp_path / "box.db"
+    outcome = Campaign(Box, strategy, 300, seed=1, workers=0, store=str(store)).run()
+    assert outcome.unused == {}
+    (fault,) = outcome.faults
+    assert json.loads(fault.test or "{}")["settings"]["sealed"] is True
+    if strategy == "coin":
+        with open_store(str(store)) as opened:
+            study = Study(opened, [outcome.campaign])
+            roles = study.roles(study.find("fault"))
+        assert {role.feature for role in roles if role.role == "trigger"} == {"put", "sealed"}
 
 
 def test_steps_can_be_a_number_a_range_or_a_function():

@@ -73,7 +73,7 @@ def test_a_fault_is_found_reduced_and_replayed_from_the_command_line(swarmtest, 
     (tmp_path / "tills.py").write_text(TILL)
     done = swarmtest("run", "tills.py", "--tests", "60", "--workers", "2", cwd=tmp_path)
     assert done.returncode == 1, done.stderr
-    assert "AssertionError: the till is full [Till.run]" in done.stdout
+    assert "AssertionError: the till is full [Till.run: assert held <= 5]" in done.stdout
     assert "from 20 steps" in done.stdout
     assert "triggers: pay" in done.stdout
     assert "\n" + "    pay\n" * 6 + "\n" in done.stdout
@@ -133,7 +133,7 @@ def test_defaults_of_results():
     assert failed.fault
     assert (failed.test, failed.fault.signature) == (
         ["pay"] * 20,
-        "AssertionError: the till is full [Till.run]",
+        "AssertionError: the till is full [Till.run: assert held <= 5]",
     )
     assert Till().replay(failed.test).fault == failed.fault
     assert Till().test_of(configured("pay"), 1) == failed.test

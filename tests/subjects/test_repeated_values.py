@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+import random
+
 from swarmtest import Campaign, Machine, action, integers, lists, open_store, tuples
 from swarmtest.subjects import MachineSubject
 from swarmtest.subjects.loading import SubjectReference
+from swarmtest.subjects.machine.generators import Generator
+from swarmtest.subjects.subject import named_fault
 
-KEYS = integers(0, 10**6)
+MOST = 10**6
+
+
+def draw_key(rng: random.Random) -> int:
+    return int(rng.random() * (MOST + 1))
+
+
+KEYS = Generator(
+    draw_key,
+    f"int(random() * {MOST + 1})",
+    allows=lambda key: type(key) is int and 0 <= key <= MOST,
+)
+"""Numbers that are hardly ever drawn twice by chance: `integers` of so many repeats some by itself,
+and draws those of the source. They count as values that may change, of which `lists` repeats
+none."""
 
 
 class Keys(Machine):
@@ -41,6 +59,21 @@ def test_values_repeat_only_if_asked():
     assert share_of_repeating(subject.repeating(0.5)) > 0.95
 
 
+def test_values_of_another_test_count_as_used_from_the_beginning():
+    class Vault(Machine):
+        """Opens with one number of a million."""
+
+        steps = 3
+
+        @action(number=KEYS)
+        def turn(self, number: int) -> None:
+            assert number != 735_201, "open"
+
+    subject = MachineSubject(Vault)
+    assert share_of_repeating(subject.repeating(0.5)) == 0
+    assert share_of_repeating(subject.repeating(0.5, [735_201])) > 0.5
+
+
 def test_values_repeat_inside_of_lists_where_the_generator_allows_them():
     subject = MachineSubject(Keys).repeating(0.9)
     result = subject.execute(subject.space.configuration(["several"]), 1)
@@ -57,7 +90,7 @@ def test_the_seed_alone_decides_what_repeats():
 
 
 def test_a_reference_keeps_the_share_and_older_ones_have_none():
-    reference = SubjectReference("keys.py", repeats=0.5)
+    reference = SubjectReference("keys.py", repeats=0.5, values=(7, "a"))
     assert SubjectReference.from_json(reference.to_json()) == reference
     plain = SubjectReference("keys.py")
     assert "repeats" not in plain.to_json()
@@ -72,4 +105,4 @@ def test_a_stored_trial_with_repeated_values_replays():
         trial = store.trial(campaign, fault.trial)
     replayed = subject.replay(subject.test_of(subject.space.default(), trial.seed))
     assert replayed.fault is not None
-    assert replayed.fault.id == fault.id
+    assert named_fault(subject, replayed.fault).id == fault.id

@@ -19,8 +19,12 @@ SIGNALS = (signal.SIGKILL, signal.SIGTERM)
 
 
 def kill_for(value: int, one_in: int) -> None:
-    """Kill for one in so many values."""
-    if MARKS and value % one_in == 0:
+    """Kill for one in so many values.
+
+    The values are compared without MARKS, too: what a program has compared in vain is drawn later
+    in the same test, so a campaign that is not killed would draw others.
+    """
+    if value % one_in == 0 and MARKS:
         number = value // one_in
         strike(VICTIMS[number % len(VICTIMS)], number)
 

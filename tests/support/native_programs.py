@@ -65,6 +65,13 @@ def lines(run: ProgramRun) -> set[int]:
     return {target.line for target in run.hits.targets()}
 
 
+def signature(run: ProgramRun) -> str:
+    """The fault that a run showed."""
+    fault = run.fault()
+    assert fault is not None
+    return fault.signature
+
+
 def has_ended(pid: int) -> bool:
     """Whether a process is gone, or only waits for its parent to notice."""
     try:

@@ -75,7 +75,7 @@ def test_telling_values_are_bounds_neighbours_and_values_of_the_test():
 
 
 def test_faults_at_a_check_of_the_harness_are_kin_only_with_the_same_caller():
-    first = Fault("exception", "AssertionError [Desk.check < Desk.add]")
-    second = Fault("exception", "AssertionError [Desk.check < Desk.cut]")
+    first = Fault("exception", "AssertionError [Desk.check: assert self.n] in add")
+    second = Fault("exception", "AssertionError [Desk.check: assert self.n] in cut")
     assert is_kin(first, second)
     assert not is_kin(first, second, "Desk.")

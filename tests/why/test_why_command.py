@@ -131,6 +131,7 @@ def test_focus_on_a_rare_fault_starts_from_its_explanation(place: Path, fault: s
     # Tests like the explained one: three to fifteen steps, in which places repeat.
     assert options["subject"]["steps"] == [3, 15]
     assert options["subject"]["repeats"] > 0
+    assert options["subject"]["values"]  # those of the explained test
     [target] = outcome.targets
     assert target.directed.fraction > 0.01  # undirected: 1 test in 10,000
     assert "with tests of 3 to 15 steps, in which arguments repeat" in target.proxy

@@ -332,3 +332,20 @@ def changed_between(store: Store, records: Sequence[CampaignRecord]) -> SourceCh
             if earlier != version:
                 return SourceChange(path, campaign, record.id)
     return None
+
+
+def test_columns(evidence: Evidence) -> dict[str, Any]:
+    """Return a row per test, as columns: what it was, how it ended, and the weights of features."""
+    faults = np.array([*evidence.fault_ids, ""], dtype=object)
+    weights = evidence.weights(slice(None))
+    return {
+        "campaign": np.array(evidence.campaigns)[evidence.campaign],
+        "trial": evidence.trial,
+        "fault": faults[evidence.fault],
+        "steps": evidence.steps,
+        "cpu_seconds": evidence.cpu_seconds,
+        **{feature: weights[:, i] for i, feature in enumerate(evidence.features)},
+    }
+
+
+test_columns.__test__ = False  # type: ignore[attr-defined]  # pytest would take it for a test

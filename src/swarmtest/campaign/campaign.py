@@ -11,7 +11,7 @@ import copy
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -34,12 +34,15 @@ from swarmtest.campaign.executors.host import HostSetup
 from swarmtest.campaign.executors.host_start import can_be_sent, job_maker
 from swarmtest.campaign.executors.local import LocalExecutor
 from swarmtest.campaign.executors.worker import CampaignJob, TrialRunner
+from swarmtest.campaign.fault_list import FaultList
 from swarmtest.campaign.liveness import PROCESS, this_process
 from swarmtest.campaign.loop import CampaignLoop, Show
 from swarmtest.campaign.recorder import Recorder
 from swarmtest.campaign.subject_version import subject_version
 from swarmtest.core.constraints import Constraint
+from swarmtest.core.display import Displayed, ShownTable, in_notebook
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import plural
 from swarmtest.coverage.kinds import parse_kinds
 from swarmtest.coverage.options import CoverageOptions
 from swarmtest.languages.user_objects import refuse_during_import
@@ -63,8 +66,11 @@ _UNUSED_AFTER = 100
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Outcome(Displayed):
     """The result of a campaign.
+
+    It prints as a table of its faults, and a notebook shows that. `to_pandas` has a row per test,
+    `faults.to_pandas` a row per fault, and `plot` draws what was found over time.
 
     >>> from swarmtest.campaign import Progress
     >>> Outcome(1, "store.db", Progress(tests=100), [], "all tests done").progress.tests
@@ -84,6 +90,41 @@ class Outcome:
     The usual cause is a guard that is never true."""
     notes: list[str] = field(default_factory=list)
     """Messages for the user: what could not be watched, and what to do about it."""
+    opened: Store | None = field(default=None, repr=False, compare=False)
+    """The store, if the caller opened it; it is then used as long as it is open."""
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Store]:
+        """Open the store to read it; a store that was passed to the campaign is used as it is."""
+        if self.opened is not None:
+            yield self.opened
+            return
+        if self.store == ":memory:":
+            raise UserError(
+                "the store of this campaign was in memory and is gone: pass a file or an open "
+                "store to the campaign"
+            )
+        with open_store(self.store, must_exist=True, read_only=True) as store:
+            yield store
+
+    def shown_title(self) -> str:
+        """Return how the campaign ended."""
+        done = self.progress
+        faults = plural(len(self.faults), "distinct fault")
+        words = f"campaign {self.campaign}: {self.reason}: {plural(done.tests, 'test')}, {faults}"
+        again = " (run it again to continue)" if self.interrupted else ""
+        return ". ".join([words + again, *self.notes])
+
+    def shown_tables(self) -> list[ShownTable]:
+        """Return the table of faults."""
+        return FaultList(self.faults).shown_tables() if self.faults else []
+
+    def data_columns(self) -> Mapping[str, Any]:
+        """Return a row per test: what it was, how it ended, and the weights of features."""
+        from swarmtest.analysis.trial_columns import read_evidence, test_columns
+
+        with self.reading() as store:
+            return test_columns(read_evidence(store, [self.campaign]))
 
 
 class Campaign:
@@ -98,7 +139,7 @@ class Campaign:
     ...     def down(self): self.n -= 1
     >>> outcome = Campaign(Counter, "coin", Budget(tests=50), store=":memory:", workers=1).run()
     >>> [fault.signature for fault in outcome.faults]
-    ['AssertionError [Counter.up]']
+    ['AssertionError [Counter.up: assert self.n < 30]']
     """
 
     def __init__(
@@ -156,7 +197,7 @@ class Campaign:
         self.limits = limits or Limits()
         self.keep_tests = keep_tests
         self._store = store
-        self._on_progress = on_progress or (lambda progress, faults: None)
+        self._on_progress = on_progress
         self._number = 0
         self._version: str | None = None
 
@@ -301,7 +342,7 @@ class Campaign:
                 self._number = store.add_campaign(self._running_record())
             wanted = getattr(self.strategy, "wants", None)
             recorder = Recorder(store, self._number, self.subject.space, wanted)
-            show = self._on_progress
+            show = self._on_progress or self._usual_view()
             loop = CampaignLoop(self._job(), self.budget, executor, recorder, show)
             if resumed:
                 recorder.load()
@@ -328,12 +369,25 @@ class Campaign:
             self._number,
             store.url,
             recorder.progress,
-            store.faults(self._number),
+            FaultList(store.faults(self._number)),
             reason,
             interrupted,
-            recorder.unused(_UNUSED_AFTER),
+            self._unused(recorder),
             [*recorder.notes, *executor.notes, *getattr(self.strategy, "notes", ())],
+            store if store is self._store else None,
         )
+
+    def _usual_view(self) -> Show:
+        """Return what shows the progress if the caller has no view: a bar in a notebook."""
+        if not in_notebook():
+            return lambda progress, faults: None
+        from swarmtest.campaign.notebook_progress import NotebookProgress
+
+        return NotebookProgress(self.budget)
+
+    def _unused(self, recorder: Recorder) -> dict[str, int]:
+        unused = recorder.unused(_UNUSED_AFTER)
+        return {name: n for name, n in unused.items() if name not in self.subject.modes}
 
     def _job(self) -> CampaignJob:
         return CampaignJob(self.subject, self.strategy, self.seed, self.keep_tests, self._watching)
@@ -380,7 +434,8 @@ class Campaign:
         if reference is not None:
             make_job = self._job_elsewhere(reference)
         memory = self.limits.memory_bytes(self.workers)
-        setup = HostSetup(make_job, self.limits.seconds_of(self.subject), memory)
+        seconds, adapts = self.limits.seconds_of(self.subject), self.limits.adapt(self.subject)
+        setup = HostSetup(make_job, seconds, memory, adapts=adapts)
         if self._watching is not None:
             return LocalExecutor(setup, self.workers, False, self._watching)
         coverage = self.coverage.to_plain() if self.coverage else None

@@ -34,6 +34,7 @@ from swarmtest.core.result import Result, Verdict
 from swarmtest.core.sampling import Proposal
 from swarmtest.core.seeds import seed_of_test
 from swarmtest.core.space import Space
+from swarmtest.processes.tree import cpu_ns
 from swarmtest.store import open_store
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord
@@ -84,7 +85,7 @@ class FeaturesStrategy(SearchStrategy[DrawnFeatures]):
             generated = unchanged and _phase() == "generate"
             campaign = self._campaign_of(data, where) if generated else None
             if campaign is not None and campaign.is_new(number):
-                cpu, wall = time.process_time_ns(), time.monotonic_ns()
+                cpu, wall = cpu_ns(), time.monotonic_ns()
                 cleanup(lambda: campaign.note(features, proposal, sys.exc_info()[1], cpu, wall))
         return features
 
@@ -175,7 +176,7 @@ class GivenCampaign:
         result = Result(verdict, fault, used, hits, sum(used))
         batch = RowBatch()
         seed = seed_of_test(self._worker.job.seed, self._tests)
-        cpu, wall = time.process_time_ns() - cpu_since, time.monotonic_ns() - wall_since
+        cpu, wall = cpu_ns() - cpu_since, time.monotonic_ns() - wall_since
         self._worker.note(batch, self._tests, proposal, seed, result, cpu, wall)
         self._recorder.add(self._worker.complete(batch).message())
         self._tests += 1

@@ -22,8 +22,9 @@ from swarmtest.campaign.budget import Progress
 from swarmtest.campaign.fault_sightings import FaultSightings
 from swarmtest.campaign.hits import HitReceiver
 from swarmtest.core.configuration import Configuration
-from swarmtest.core.result import Fault, Result, Verdict
+from swarmtest.core.result import Result, Verdict
 from swarmtest.core.space import Space
+from swarmtest.store.fault_groups import groups_of
 from swarmtest.store.interface import Store
 from swarmtest.store.records import (
     FaultRecord,
@@ -82,6 +83,7 @@ class Recorder:
         self._receiver = HitReceiver(store, campaign, wanted)
         self._latest: list[TrialRecord] = []
         self._sightings = FaultSightings(store, campaign)
+        self._groups = groups_of(store.fault_decisions())
         self.faults: dict[str, FaultRecord] = {}
         self.progress = Progress()
         self.open = True
@@ -202,12 +204,14 @@ class Recorder:
         return self.results(self._latest)
 
     def results(self, rows: Iterable[TrialRecord]) -> Iterator[Result]:
-        """Yield the result of each row."""
+        """Yield the result of each row; a fault has the id as which the store shows it."""
         for trial in rows:
             fault = self.faults.get(trial.fault) if trial.fault else None
+            if fault is not None and fault.id in self._groups:
+                fault = fault._replace(id=self._groups[fault.id])
             yield Result(
                 Verdict(trial.verdict),
-                Fault(fault.kind, fault.signature, fault.details) if fault else None,
+                fault.fault if fault else None,
                 unpack_counts(trial.used),
                 self._receiver.names(trial.hits) if trial.hits else (),
                 trial.steps,

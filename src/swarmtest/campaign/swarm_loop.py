@@ -32,6 +32,7 @@ from swarmtest.core.space import Space
 from swarmtest.core.targets import Covered, Hits
 from swarmtest.coverage.watch import Coverage
 from swarmtest.languages.user_objects import refuse_during_import
+from swarmtest.processes.tree import cpu_ns
 from swarmtest.store import open_store
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord, FaultRecord
@@ -109,8 +110,9 @@ class Trial:
 
     def cover(self, run: Covered) -> None:
         """Record what a native program reached in this test (`swarmtest.coverage.Program.run`)."""
-        if run.hits is not None:
-            self._covered.append(run.hits)
+        hits = run.hits  # read once: a library forgets what was read
+        if hits is not None:
+            self._covered.append(hits)
         self._missing = run.missing or self._missing
 
     def record(self, failed: bool | str | BaseException = False, steps: int | None = None) -> None:
@@ -227,7 +229,7 @@ class swarm:
         begun = flushed = time.monotonic()
         number = 0
         while not self.progress.reached(self._budget):
-            cpu, wall = time.process_time_ns(), time.monotonic_ns()
+            cpu, wall = cpu_ns(), time.monotonic_ns()
             proposal = worker.propose(number)
             trial = Trial(number, seed_of_test(self.seed, number), proposal)
             if self._coverage is not None:
@@ -260,7 +262,7 @@ class swarm:
         if self._coverage is not None:
             result = result._replace(covered=(self._coverage.take(), *result.covered))
         batch = RowBatch()
-        cpu = time.process_time_ns() - cpu_since
+        cpu = cpu_ns() - cpu_since
         wall = time.monotonic_ns() - wall_since
         worker.note(batch, trial.number, trial.proposal, trial.seed, result, cpu, wall)
         recorder.add(worker.complete(batch).message())

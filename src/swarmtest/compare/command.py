@@ -29,10 +29,13 @@ from swarmtest.core.formatting import plural
 from swarmtest.store import open_store
 from swarmtest.store.interface import redacted
 from swarmtest.strategies.strategy import parse_strategy, strategy_text
+from swarmtest.ui import completion
+from swarmtest.ui.help import HelpfulCommand
 from swarmtest.ui.options import (
     campaign_numbers,
     confidence_option,
     existing_store,
+    latest_campaign,
     screen_width,
     store_option,
 )
@@ -53,8 +56,10 @@ _OF_RESULTS = {"arguments", "baseline", "confidence", "store", "as_json", "quiet
 """Options that also make sense for campaigns that are in the store already."""
 
 
-@click.command()
-@click.argument("arguments", nargs=-1, metavar="PATH[::MACHINE] | CAMPAIGN...")
+@click.command(cls=HelpfulCommand)
+@click.argument(
+    "arguments", nargs=-1, metavar="PATH[::MACHINE] | CAMPAIGN...", shell_complete=completion.files
+)
 @click.option(
     "--strategies",
     multiple=True,
@@ -110,7 +115,7 @@ def compare(context: click.Context, /, arguments: tuple[str, ...], **options: An
     those.
 
     \b
-    swarmtest compare stack.py     all-on, coin and layered, 10 runs each of 1,000 tests
+    swarmtest compare stack.py     all-on, coin and layered, 10 runs each
     swarmtest compare stack.py --strategies all-on,coin --repeat 20 --cpu-time 10s
     swarmtest compare 3 4 5 6      campaigns that are in the store
     swarmtest compare 1-20         from 1 to 20
@@ -131,6 +136,7 @@ def compare(context: click.Context, /, arguments: tuple[str, ...], **options: An
 
 def _compare_stored(campaigns: Sequence[int], options: dict[str, Any]) -> int:
     with existing_store(options["store"]) as store:
+        campaigns = [latest_campaign(store, number) for number in campaigns]
         notes = []
         if not any(store.sources(store.campaign(number).id) for number in campaigns):
             notes = [
@@ -153,7 +159,7 @@ def _compare_path(path: str, options: dict[str, Any]) -> int:
         parse_seed(options["seed"]),
         baseline=options["baseline"],
         workers=options["workers"],
-        limits=Limits(options["timeout"]),
+        limits=Limits(options["timeout"], options["memory"]),
         coverage=parse_coverage(options),
     )
     signal.signal(signal.SIGTERM, lambda number, frame: signal.raise_signal(signal.SIGINT))

@@ -10,7 +10,7 @@ show.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
@@ -20,7 +20,9 @@ from swarmtest.analysis.rank_tests import EffectSize, smallest_p
 from swarmtest.analysis.trial_columns import changed_between
 from swarmtest.compare.detection import Detection, FaultName, detections, fault_names
 from swarmtest.compare.equal_effort import SHARES, Cut, Groups, cut, kinds_of
+from swarmtest.core.display import Displayed, ShownTable
 from swarmtest.core.errors import UserError, did_you_mean
+from swarmtest.core.formatting import amount, plural, with_interval
 from swarmtest.core.strategy_names import current_strategy_text
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord
@@ -41,7 +43,7 @@ class ComparedCampaign:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Displayed):
     """The result of comparing strategies; `compare_campaigns` returns it.
 
     >>> from swarmtest import open_store, swarm
@@ -68,6 +70,53 @@ class Comparison:
     """How many tests of each run count for `detections`; None means whole runs."""
     notes: tuple[str, ...] = ()
     """What a reader has to know before believing the numbers, one line each."""
+
+    def shown_title(self) -> str:
+        """Return what is compared, and what a reader has to know."""
+        words = (
+            f"{self.subject}: {', '.join(self.strategies)}; baseline {self.baseline}; "
+            f"{plural(len(self.runs), 'run')}"
+        )
+        return ". ".join([words, *self.notes])
+
+    def shown_tables(self) -> list[ShownTable]:
+        """Return what was found at equal tests and at equal CPU time."""
+        cuts = (("tests", self.equal_tests), ("CPU time", self.equal_cpu))
+        return [self._shown(unit, cut) for unit, cut in cuts]
+
+    def _shown(self, unit: str, cut: Cut) -> ShownTable:
+        differences = {(each.strategy, each.kind): each for each in cut.differences}
+        rows = []
+        for each in cut.reaches:
+            difference = differences.get((each.strategy, each.kind))
+            effect = difference.effect if difference else None
+            rows.append(
+                (
+                    each.kind,
+                    each.strategy,
+                    with_interval(each.per_run),
+                    each.in_any_run,
+                    each.only_here,
+                    "" if difference is None else with_interval(difference.more, sign="+"),
+                    None if effect is None else effect.a12,
+                    None if difference is None else difference.q,
+                )
+            )
+        more = f"more than {self.baseline}"
+        head = ("kind", "strategy", "per run", "in any run", "only here", more, "A12", "q")
+        title = f"At equal {unit}: the first {amount(cut.limit, cut.unit)} of each run"
+        return ShownTable(title, head, rows)
+
+    def data_columns(self) -> Mapping[str, Any]:
+        """Return a row per run and kind of target at equal effort: how many it found."""
+        rows = [
+            (cut.unit, cut.limit, each.kind, each.strategy, number, count)
+            for cut in (self.equal_tests, self.equal_cpu)
+            for each in cut.reaches
+            for number, count in enumerate(each.counts)
+        ]
+        names = ("unit", "limit", "kind", "strategy", "run", "found")
+        return {name: [row[column] for row in rows] for column, name in enumerate(names)}
 
     @property
     def baseline(self) -> str:

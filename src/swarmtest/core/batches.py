@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 _CELLS = 1 << 17
 """Draws to make at once: a megabyte, which fits the cache of a processor's core."""
+_WORD_BYTES = 8
 
 
 def parts_of(numbers: npt.ArrayLike, space: Space) -> Iterator[npt.NDArray[np.int64]]:
@@ -123,8 +124,15 @@ def random_orders(
     space: Space, trials: npt.NDArray[np.int64], campaign_seed: int
 ) -> npt.NDArray[np.intp]:
     """Return the order in which each trial's features are tossed."""
+    import numpy as np
+
     draws = named_of_trials(campaign_seed, trials, space_keys(space).keys, ORDER)
-    return draws.argsort(axis=1, kind="stable")
+    # The usual sort takes a quarter of the time of a stable one, and differs only for equal draws.
+    order = draws.argsort(axis=1)
+    ordered = np.take_along_axis(draws, order, axis=1)
+    if (ordered[:, 1:] == ordered[:, :-1]).any():
+        return draws.argsort(axis=1, kind="stable")
+    return order
 
 
 def settings_of_trials(
@@ -161,12 +169,13 @@ def weigh_many(
     bodies = [b""] * len(trials) if weights.dtype == bool else _packed_steps(weights)
     sums = RunningSums(weights)
     head = bytes([WEIGHTS | RENORMALISED_BIT * renormalised])
-    made: dict[tuple[Any, ...], Configuration] = {}
+    made: dict[Any, Configuration] = {}
     configurations = []
-    for row, key in enumerate(zip(masks_of_rows(present), bodies, settings, strict=True)):
+    masks = masks_of_rows(present)
+    for row, (mask, body, values) in enumerate(zip(masks, bodies, settings, strict=True)):
+        key = (body or mask, values) if values else body or mask
         configuration = made.get(key)
         if configuration is None:
-            mask, body, values = key
             if body:
                 packed = b"" if values else head + body
                 configuration = Configuration(
@@ -227,7 +236,13 @@ def masks_of_rows(present: npt.NDArray[np.bool_]) -> list[int]:
     import numpy as np
 
     packed = np.packbits(present, axis=1, bitorder="little")
-    width, data = packed.shape[1], packed.tobytes()
+    width = packed.shape[1]
+    if width <= _WORD_BYTES:
+        words = np.zeros((len(packed), _WORD_BYTES), np.uint8)
+        words[:, :width] = packed
+        masks: list[int] = words.view("<u8")[:, 0].tolist()
+        return masks
+    data = packed.tobytes()
     return [int.from_bytes(data[at : at + width], "little") for at in range(0, len(data), width)]
 
 

@@ -15,6 +15,7 @@ configuration no step is skipped: features are chosen in proportion to their wei
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import struct
@@ -39,11 +40,15 @@ _MANY_FEATURES = 64
 _AS_LIST = 100
 """Up to so many features a list of numbers is searched faster than an array, although each number
 has to be made an object first."""
-_WEIGHT_OF_DIGIT = {"0": 0.0, "1": 1.0}.__getitem__
-"""Turns binary digits into weights, in a fifth of the time that shifting bits takes."""
 RENORMALISED = "*renormalised"
 """The key that marks a renormalised configuration in JSON; no dimension's name starts with a
 star."""
+
+
+@functools.cache
+def _weights_of_bytes() -> Sequence[tuple[float, ...]]:
+    """Return the weights of eight features for each byte of feature bits."""
+    return [tuple([float(byte >> i & 1) for i in range(8)]) for byte in range(256)]
 
 
 class Configuration:
@@ -110,8 +115,11 @@ class Configuration:
         """Return the weight of each feature, in the space's order."""
         if self._steps is None:
             count = len(self.space.features)
-            digits = f"{self.bits:0{count}b}"[::-1]
-            return tuple(map(_WEIGHT_OF_DIGIT, digits[:count]))
+            # Eight at once, which takes less than half of the time of one after the other.
+            eights = map(
+                _weights_of_bytes().__getitem__, self.bits.to_bytes((count + 7) // 8, "little")
+            )
+            return tuple(itertools.chain.from_iterable(eights))[:count]
         return tuple([step / FULL for step in _unpacked(self._steps)])
 
     def running_weights(self) -> Sequence[float]:

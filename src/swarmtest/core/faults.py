@@ -1,9 +1,14 @@
 """From an exception to a fault: the part of a failure that stays the same when it happens again.
 
-A signature is the exception's type, its message without the parts that vary from run to run, and
-the innermost frames in the code under test. Line numbers are not part of it, so an edit above the
-bug does not create a new fault. Frames of swarmtest and of the standard library are not the user's
-code.
+A signature is the type of the exception at the root of the chain of causes, the innermost function
+of the code under test, and the text of the statement that it was executing. So two asserts in one
+function are two faults, and an edit above them creates no new one. The message counts only if the
+statement does not contain it: if C code or a library raised the exception, or if the message is
+computed elsewhere. Then its shape is part of the signature (`messages.shapes`). If the statement is
+a check in the harness, many bugs end there, and the caller says after which operation it was.
+
+Frames of swarmtest and of the standard library are not the user's code. `benchmarks/identity.py`
+compares these rules with those of other tools.
 """
 
 from __future__ import annotations
@@ -12,65 +17,177 @@ import os
 import re
 import sysconfig
 import traceback
+from collections import Counter
 from pathlib import Path
 from types import CodeType, TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
+from swarmtest.core.messages.shapes import first_line, shape_of
 from swarmtest.core.result import Fault
+from swarmtest.core.statements import Statement, place_of, statement_at
 
 _SWARMTEST = str(Path(__file__).resolve().parents[1]) + os.sep
 _STANDARD_LIBRARY = tuple(
     {str(Path(sysconfig.get_paths()[key])) + os.sep for key in ("stdlib", "platstdlib")}
 )
 _MAX_FRAMES = 3
-_MAX_CYCLE = 20
-_MAX_SIGNATURE = 160
+_LEAST_REPEATED = 3
+"""A function that is so often on a stack that overflowed is part of the cycle."""
 _MAX_MESSAGE = 4_000
 _MAX_DETAILS = 20_000
+VALUES = "values:"
+"""The line in the details of a fault after which the values of its failed assert are listed."""
+_PRINTED_FRAMES = 30
 
-_VARYING = (
-    (re.compile(r"0x[0-9a-fA-F]+"), "0x?"),
-    (re.compile(r"(?<!\w)b?'[^'\n]*'(?!\w)|(?<!\w)b?\"[^\"\n]*\"(?!\w)"), "'…'"),
-    (re.compile(r"(?<![A-Za-z_0-9])-?(?!0x\?)\d+(?:\.\d+)?(?:e[+-]?\d+)?"), "#"),
-    (re.compile(r"([\[({])(?:(?:#|'…'|None|True|False)(?:, |: )?){2,}(?=[\])}])"), r"\1…"),
-    (re.compile(r"([\[({])(?:#|'…')(?=[\])}])"), r"\1…"),
-    (re.compile(r"\s+"), " "),
-)
-"""What varies from run to run: addresses, quoted values, numbers, and how many of them."""
 _PYTEST_EXPLANATION = re.compile(r"^assert .*", re.MULTILINE | re.DOTALL)
 """What pytest adds to the message of an assert in a test module; without it, the same assert has
 the same signature in pytest and elsewhere."""
 
 
-def normalised(message: str) -> str:
-    """Return a message without what varies from run to run: numbers, quoted values, addresses.
+class RaisedAt(NamedTuple):
+    """Where an exception was raised, as its signature tells."""
 
-    >>> normalised("index 17 out of range for <Stack at 0x7f3a>")
-    'index # out of range for <Stack at 0x?>'
-    """
-    for pattern, instead in _VARYING:
-        message = pattern.sub(instead, message)
-    message = _encodable(message)
-    message = message.strip()
-    return message if len(message) <= _MAX_SIGNATURE else message[: _MAX_SIGNATURE - 1] + "…"
+    code: CodeType
+    function: str
+    statement: Statement | None
+    is_innermost: bool
+    """Whether the frame itself raised it, and not C code or a library that it called."""
 
 
-def fault_of_exception(error: BaseException, kind: str = "exception", label: str = "") -> Fault:
+def fault_of_exception(
+    error: BaseException, kind: str = "exception", label: str = "", operation: str = ""
+) -> Fault:
     """Return the fault that an exception stands for.
+
+    `label` comes first in the signature, `operation` last: what the test was doing.
 
     >>> try:
     ...     [][7]
     ... except IndexError as error:
     ...     print(fault_of_exception(error).signature)
-    IndexError: list index out of range [<module>]
+    IndexError: list index out of range [<module>: [][7]]
     """
     error = examinable(error)
-    frames = _frames_under_test(error)
     words = [label] if label else []
-    words.append(exception_text(error))
-    if frames:
-        words.append(f"[{' < '.join(frames)}]")
+    words.append(_signature(error))
+    if operation:
+        words.append(operation)
     return Fault(kind, " ".join(words), _details(error))
+
+
+def _signature(error: BaseException) -> str:
+    """Return what identifies an exception: type, message or statement, and function."""
+    if isinstance(error, BaseExceptionGroup):
+        inside = sorted({_signature(examinable(each)) for each in error.exceptions})
+        return f"{type(error).__name__} of {' and '.join(inside[:_MAX_FRAMES])}"
+    if hasattr(type(error), "swarmtest_kind"):  # our own oracles: the message says what differs
+        at = raised_at(root_of(error))
+        place = at and (f"{at.function}: {at.statement.text}" if at.statement else at.function)
+        return exception_text(error) + (f" [{place}]" if place else "")
+    raised, error = error, root_of(error)
+    name = type(error).__name__
+    if raised is not error and type(raised) is not type(error):
+        return f"{type(raised).__name__} from {_signature(error)}"
+    at = raised_at(error)
+    if isinstance(error, RecursionError) and not _is_raised_by_statement(at):
+        cycle = _cycle(error)
+        return f"{name} [{', '.join(cycle)}]" if cycle else name
+    if at is None:
+        return exception_text(error)
+    statement = at.statement
+    if statement is None:
+        return f"{exception_text(error)} [{at.function}]"
+    if at.is_innermost and statement.kind == "assert" and isinstance(error, AssertionError):
+        if statement.message:
+            return f"{name}: {statement.message} [{at.function}: {statement.condition}]"
+        if statement.text == statement.condition:
+            return f"{name} [{at.function}: {statement.text}]"
+    if at.is_innermost and statement.kind == "raise" and statement.message:
+        return f"{name}: {statement.message} [{at.function}]"
+    return f"{exception_text(error)} [{at.function}: {statement.text}]"
+
+
+def root_of(error: BaseException) -> BaseException:
+    """Return the exception at the root of the chain of causes (``raise ... from ...``).
+
+    An exception that was merely being handled (``__context__``) is not the cause: it is often an
+    expected one, and a check in the handler failed.
+    """
+    seen = {id(error)}
+    while (cause := error.__cause__) is not None and id(cause) not in seen:
+        cause = examinable(cause)
+        if cause.__traceback__ is None:
+            break
+        seen.add(id(cause))
+        error = cause
+    return error
+
+
+def raised_at(error: BaseException) -> RaisedAt | None:
+    """Return the innermost frame of the code under test; None if there is none.
+
+    If there are only frames of the standard library, that is what is tested.
+    """
+    own: TracebackType | None = None
+    library: TracebackType | None = None
+    last: TracebackType | None = None
+    tb: TracebackType | None = error.__traceback__
+    while tb is not None:
+        file = tb.tb_frame.f_code.co_filename
+        if not is_foreign(file):
+            own = tb
+        elif not is_internal(file):
+            library = tb
+        last, tb = tb, tb.tb_next
+    chosen = own or library
+    if chosen is None:
+        return None
+    code = chosen.tb_frame.f_code
+    statement = statement_at(code, chosen.tb_lasti, chosen.tb_lineno)
+    return RaisedAt(code, place_of(code), statement, chosen is last)
+
+
+def _is_raised_by_statement(at: RaisedAt | None) -> bool:
+    """Return whether the program raised an exception with ``raise``."""
+    return (
+        at is not None
+        and at.is_innermost
+        and at.statement is not None
+        and at.statement.kind == "raise"
+    )
+
+
+def operation_of_check(harness: type, error: BaseException, last: str) -> str:
+    """Return what the test was doing if a check of its harness failed, like ``in remove``.
+
+    Many bugs end in the same check, so the operation after which it failed tells them apart. It is
+    empty if the operation itself raised the exception, or the program: then the place says enough.
+    """
+    at = raised_at(root_of(examinable(error)))
+    if at is None or not last:
+        return ""
+    owner, _, method = at.function.rpartition(".")
+    owners = {base.__qualname__ for base in harness.__mro__}
+    if method in (last, "start", "stop", "setup", "teardown") or owner not in owners:
+        return ""
+    return f"in {last}"
+
+
+def _cycle(error: BaseException) -> list[str]:
+    """Return the functions that called each other until the stack was full, in a fixed order.
+
+    Which of them reaches the limit depends on the depth at the start.
+    """
+    names: Counter[str] = Counter()
+    tb = error.__traceback__
+    while tb is not None:
+        if not is_internal(tb.tb_frame.f_code.co_filename):
+            names[place_of(tb.tb_frame.f_code)] += 1
+        tb = tb.tb_next
+    often = max(names.values(), default=0)
+    least = max(_LEAST_REPEATED, often // 2)
+    repeated = sorted(name for name, count in names.items() if count >= least)
+    return (repeated or sorted(names))[:_MAX_FRAMES]
 
 
 def examinable(error: BaseException) -> BaseException:
@@ -108,13 +225,20 @@ def exception_text(error: BaseException) -> str:
     """Return type and normalised message."""
     name = type(error).__name__
     try:
-        text = str(error)[:_MAX_MESSAGE]
+        text = "" if isinstance(error, KeyError) and _is_key(error) else str(error)
         if isinstance(error, AssertionError):
             text = _PYTEST_EXPLANATION.sub("", text)
-        message = normalised(text)
+        message = shape_of(first_line(text[:_MAX_MESSAGE]))
     except BaseException:
         message = "(its message cannot be printed)"
     return f"{name}: {message}" if message else name
+
+
+def _is_key(error: KeyError) -> bool:
+    """Return whether the message of a KeyError is only the key, which varies."""
+    return len(error.args) == 1 and not (
+        isinstance(error.args[0], str) and " " in error.args[0].strip()
+    )
 
 
 _printed_tracebacks: dict[tuple[Any, ...], tuple[str, list[CodeType]]] = {}
@@ -166,15 +290,37 @@ def _traceback_key(error: BaseException) -> tuple[tuple[Any, ...], list[CodeType
 
 def _printed(error: BaseException) -> str:
     try:
-        text = "".join(traceback.format_exception(error, limit=-30))
+        described = traceback.TracebackException.from_exception(error)
+        _leave_out_internals(described)
+        text = "".join(described.format())
     except BaseException:
         # An exception whose own methods raise must still become a recorded fault.
-        frames = traceback.format_tb(error.__traceback__, limit=-30)
-        text = "".join([*frames, f"{type(error).__name__} (it cannot be printed)\n"])
+        frames = _without_internals(traceback.extract_tb(error.__traceback__))
+        lines = traceback.format_list(frames)
+        text = "".join([*lines, f"{type(error).__name__} (it cannot be printed)\n"])
     if len(text) > _MAX_DETAILS:
         half = _MAX_DETAILS // 2
         text = f"{text[:half]}\n... {len(text) - 2 * half:,} characters ...\n{text[-half:]}"
     return _encodable(text)
+
+
+def _leave_out_internals(described: traceback.TracebackException) -> None:
+    """Remove frames of swarmtest from a traceback, and from those of its causes."""
+    pending, seen = [described], set[int]()
+    while pending:
+        each = pending.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        each.stack = _without_internals(each.stack)
+        related = [each.__cause__, each.__context__, *(each.exceptions or ())]
+        pending += [other for other in related if other is not None]
+
+
+def _without_internals(stack: traceback.StackSummary) -> traceback.StackSummary:
+    """Return the frames that are not swarmtest's; all of them if there are no others."""
+    own = [frame for frame in stack if not is_internal(frame.filename)]
+    return traceback.StackSummary.from_list((own or list(stack))[-_PRINTED_FRAMES:])
 
 
 def _encodable(text: str) -> str:
@@ -185,32 +331,17 @@ def _encodable(text: str) -> str:
     return text.encode(errors="backslashreplace").decode()
 
 
-def _frames_under_test(error: BaseException) -> list[str]:
-    """Return the innermost functions of the code under test, without repetitions."""
-    names: list[str] = []
-    library: list[str] = []  # used only if there is nothing else: then the library is tested
-    tb: TracebackType | None = error.__traceback__
-    while tb is not None:
-        code = tb.tb_frame.f_code
-        if not _is_foreign(code.co_filename):
-            names.append(code.co_qualname)
-        elif not code.co_filename.startswith(("<swarmtest", _SWARMTEST)):
-            library.append(code.co_qualname)
-        tb = tb.tb_next
-    innermost = (names or library)[::-1]
-    if isinstance(error, RecursionError):
-        # Which of the mutually recursive functions reaches the limit depends on the depth at the
-        # start, so all of them are named, in a fixed order.
-        return sorted(set(innermost[:_MAX_CYCLE]))[:_MAX_FRAMES]
-    return [n for i, n in enumerate(innermost) if i == 0 or n != innermost[i - 1]][:_MAX_FRAMES]
+def is_internal(filename: str) -> bool:
+    """Return whether a file belongs to swarmtest, or is code that it has generated."""
+    return filename.startswith(("<swarmtest", _SWARMTEST))
 
 
-def _is_foreign(filename: str) -> bool:
+def is_foreign(filename: str) -> bool:
     """Return whether a file belongs to swarmtest or to the standard library."""
-    if filename.startswith("<"):
-        return filename.startswith(("<frozen", "<swarmtest"))
-    if filename.startswith(_SWARMTEST):
+    if is_internal(filename):
         return True
+    if filename.startswith("<"):
+        return filename.startswith("<frozen")
     return filename.startswith(_STANDARD_LIBRARY) and "site-packages" not in filename
 
 
@@ -228,9 +359,9 @@ def python_stack_of_dump(dump: str, *, outermost: bool = False) -> list[str]:
     names = []
     for line in dump.splitlines():
         frame = re.match(r'\s+File "([^"]+)", line \d+ in (\S+)', line)
-        if frame and frame[1].startswith(("<swarmtest", _SWARMTEST)):
+        if frame and is_internal(frame[1]):
             break  # the remaining frames are those of swarmtest, which called the test
-        if frame and not _is_foreign(frame[1]):
+        if frame and not is_foreign(frame[1]):
             names.append(frame[2])
         elif names and not frame:
             break

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from collections.abc import Iterable
 from typing import Protocol
 
@@ -28,6 +29,7 @@ _UNSEEN = re.compile(
     "\ud800-\udfff\ufeff\ufffe\uffff]"
 )
 """Control characters, characters that change the direction of writing, and lone surrogates."""
+_WORD = re.compile(r"[\w.:][\w.:#-]*", re.ASCII)
 _FORMULA = re.compile(r"[\t\r]|\s*[=@]|\s*[+-](?![\w.,=/+-]*\Z)")
 """How a text begins that a spreadsheet may take for a formula.
 
@@ -53,6 +55,17 @@ def printable_line(text: str) -> str:
     'a\\\\nb'
     """
     return printable(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def typed_word(text: str) -> str:
+    """Return a text as one word of a command that a person copies into a shell.
+
+    A store from elsewhere may hold anything as the id of a fault.
+
+    >>> typed_word("1#17"), typed_word("4ee1; reboot")
+    ('1#17', "'4ee1; reboot'")
+    """
+    return text if _WORD.fullmatch(text) else shlex.quote(printable_line(text))
 
 
 def _escaped(match: re.Match[str]) -> str:

@@ -8,8 +8,9 @@ without the features that were switched off so far. It answers every question of
 - A feature can be on if it is in the largest configuration.
 - A feature can be off if what falls with it, because it needed it, is nothing that is on already.
 
-Nothing is searched for, and nothing is looked at for a feature that no requirement hangs on. That
-is many times faster than `constraints.Solver`, which answers the same questions for all clauses.
+Nothing is searched for. That is many times faster than `constraints.Solver`, which answers the same
+questions for all clauses. And a feature is looked at closely only if it is *critical*: the last one
+left of some of which one is needed.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from collections.abc import Iterable, Sequence
 
 from swarmtest.core.constraints import Masks
 
-_Need = tuple[int, int, bool]
-"""Features of which one is needed; the features that need it; whether every configuration does."""
+_OPEN, _CRITICAL, _GONE = range(3)
+"""What is known of a feature: nothing; that it is critical; that it can no longer be on."""
 
 
 class Requirements:
@@ -34,31 +35,39 @@ class Requirements:
 
     def __init__(self, clauses: Iterable[Masks], features: int) -> None:
         """Take clauses that can hold together, each with at most one feature to switch off."""
-        self._bits = [1 << number for number in range(features)]
-        self._needs: list[list[_Need]] = [[] for _ in range(features)]
+        bits = self._bits = [1 << number for number in range(features)]
+        self._always = 1 << features
+        """A feature more, which is always on: it needs what every configuration needs."""
         heads: dict[int, int] = {}
-        always = set()
         for on, off in clauses:
-            if on & off:
-                continue  # it always holds
-            heads[on] = heads.get(on, 0) | off
-            if not off:
-                always.add(on)
-        for on in heads:
-            for number, bit in enumerate(self._bits):
-                if on & bit:
-                    self._needs[number].append((on, heads[on], on in always))
-        largest: int | None = (1 << features) - 1
-        for number, bit in enumerate(self._bits):
-            if heads.get(0, 0) & bit and largest is not None and largest & bit:
-                largest = self._without(largest, 0, number)
-        assert largest is not None, "an unsatisfiable space is refused when it is built"
+            if not on & off:  # otherwise it always holds
+                heads[on] = heads.get(on, 0) | (off or self._always)
+        # A need: features of which one has to be on, and those that need it.
+        self._needed = [*heads]
+        self._heads = [*heads.values()]
+        self._head_numbers = [
+            [number for number, bit in enumerate(bits) if off & bit] for off in self._heads
+        ]
+        self._needs_of = [tuple(i for i, on in enumerate(heads) if on & bit) for bit in bits]
+        largest = self._always - 1
+        for number, bit in enumerate(bits):
+            if heads.get(0, 0) & bit and largest & bit:
+                fallen = self._falling(number, largest, self._always)
+                assert fallen is not None, "an unsatisfiable space is refused when it is built"
+                largest ^= sum(bits[each] for each in fallen)
         self._largest = largest
-        self._critical = 0
-        for on in heads:
-            left = on & largest
-            if not left & (left - 1):
-                self._critical |= left
+        # For each need, one number says how many of its features are left, and which is the last:
+        # each counts as `one`, plus its own number, which is less.
+        self._one = 1 << features.bit_length()
+        self._worth = [self._one + number for number in range(features)]
+        self._left = [
+            sum(self._worth[number] for number, bit in enumerate(bits) if on & largest & bit)
+            for on in heads
+        ]
+        self._state = [_OPEN if largest & bit else _GONE for bit in bits]
+        for left in self._left:
+            if self._one <= left < 2 * self._one:
+                self._state[left - self._one] = _CRITICAL
 
     def toss_in_turn(
         self, order: Sequence[int], wished: Sequence[bool], rates: Sequence[float]
@@ -67,63 +76,66 @@ class Requirements:
 
         Each feature is switched as it is wished, unless that is impossible by then.
         """
-        bits, needs = self._bits, self._needs
-        chances = list(rates)
-        largest, critical, true = self._largest, self._critical, 0
+        bits, heads, needs_of, worth = self._bits, self._heads, self._needs_of, self._worth
+        one, two = self._one, 2 * self._one
+        chances, state, left = list(rates), self._state[:], self._left[:]
+        largest, true = self._largest, self._always
         for number in order:
-            bit = bits[number]
-            if not largest & bit:
-                chances[number] = 0.0
-            elif critical & bit:
-                # It is the last of some that something needs.
-                left = self._without(largest, true, number)
-                if left is None:
-                    chances[number] = 1.0
-                    true |= bit
-                elif wished[number]:
-                    true |= bit
+            if not state[number]:
+                if wished[number]:
+                    true |= bits[number]
                 else:
-                    critical |= self._last_ones(left, largest ^ left)
-                    largest = left
-            elif wished[number]:
-                true |= bit
+                    largest ^= bits[number]
+                    for need in needs_of[number]:
+                        left[need] = last = left[need] - worth[number]
+                        if last < two:
+                            state[last - one] = _CRITICAL
+            elif state[number] == _GONE:
+                chances[number] = 0.0
             else:
-                largest ^= bit
-                for on, _, _ in needs[number]:
-                    last = on & largest
-                    if not last & (last - 1):
-                        critical |= last
-        return true, tuple(chances)
+                lost = 0
+                for need in needs_of[number]:
+                    if left[need] < two:
+                        lost |= heads[need]
+                fallen: Sequence[int] | None
+                if lost & true:
+                    fallen = None
+                elif lost & largest:
+                    fallen = self._falling(number, largest, true)
+                else:
+                    fallen = (number,)
+                if fallen is None:
+                    chances[number] = 1.0
+                    true |= bits[number]
+                elif wished[number]:
+                    true |= bits[number]
+                else:
+                    for each in fallen:
+                        largest ^= bits[each]
+                        state[each] = _GONE
+                        for need in needs_of[each]:
+                            left[need] = last = left[need] - worth[each]
+                            if one <= last < two:
+                                state[last - one] = _CRITICAL
+        return true ^ self._always, tuple(chances)
 
-    def _without(self, largest: int, true: int, number: int) -> int | None:
-        """Return the largest configuration without one more feature.
+    def _falling(self, number: int, largest: int, true: int) -> list[int] | None:
+        """Return the features that switching one off takes out of the largest configuration.
 
-        Return None if that switches off a feature that is on, or what every configuration needs.
+        Return None if one of them is on.
         """
-        largest ^= 1 << number
-        waiting = [number]
-        while waiting:
-            for on, heads, always in self._needs[waiting.pop()]:
-                if on & largest:
+        bits, needed, heads, needs_of = self._bits, self._needed, self._heads, self._needs_of
+        largest ^= bits[number]
+        falling = [number]
+        for each in falling:  # it grows meanwhile
+            for need in needs_of[each]:
+                if needed[need] & largest:
                     continue
-                lost = heads & largest
-                if always or lost & true:
+                if heads[need] & true:
                     return None
-                largest ^= lost
-                while lost:
-                    last = lost.bit_length() - 1
-                    waiting.append(last)
-                    lost ^= 1 << last
-        return largest
-
-    def _last_ones(self, largest: int, removed: int) -> int:
-        """Return the features that are the last of some that something needs."""
-        last_ones = 0
-        while removed:
-            number = removed.bit_length() - 1
-            removed ^= 1 << number
-            for on, _, _ in self._needs[number]:
-                last = on & largest
-                if not last & (last - 1):
-                    last_ones |= last
-        return last_ones
+                if heads[need] & largest:
+                    for head in self._head_numbers[need]:
+                        if largest & bits[head]:
+                            largest ^= bits[head]
+                            falling.append(head)
+        return falling

@@ -33,7 +33,7 @@ class Verdict(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A failure's signature: failures with the same signature are the same fault.
+    """What identifies a failure: failures with the same kind and signature are the same fault.
 
     >>> Fault("exception", "OverflowError: stack is full [stack.push]").id
     '4ee18053'
@@ -46,13 +46,40 @@ class Fault:
     """One line that stays the same when the same bug appears again."""
     details: str = field(default="", compare=False)
     """The traceback or stack of one occurrence, for people to read."""
+    name: str = field(default="", compare=False)
+    """The id under which a store knows it; empty if that was not looked up."""
 
     @property
     def id(self) -> str:
-        """Return a short name for the command line, the same in every store."""
-        # Random text may hold lone surrogates, which UTF-8 refuses.
-        text = f"{self.kind}\0{self.signature}".encode(errors="backslashreplace")
-        return hashlib.blake2b(text, digest_size=4).hexdigest()
+        """Return a short name for the command line; `of_subject` says where it comes from."""
+        return self.name or self.key
+
+    @property
+    def key(self) -> str:
+        """Return a hash of kind and signature, which is equal for equal faults."""
+        return _short_hash(self.kind, self.signature)
+
+    def of_subject(self, identity: str) -> Fault:
+        """Return the fault with its id in any store; `identity` is that of the subject.
+
+        Two programs may fail in the same way; their faults have different ids.
+
+        >>> fault = Fault("exit", "exit status 1")
+        >>> fault.of_subject("a.py::A").id == fault.of_subject("b.py::A").id
+        False
+        """
+        name = _short_hash(identity, self.kind, self.signature) if identity else ""
+        return Fault(self.kind, self.signature, self.details, name)
+
+    def is_called(self, name: str) -> bool:
+        """Return whether a name is the id of this fault, or its key."""
+        return name in (self.id, self.key)
+
+
+def _short_hash(*texts: str) -> str:
+    # Random text may hold lone surrogates, which UTF-8 refuses.
+    whole = "\0".join(texts).encode(errors="backslashreplace")
+    return hashlib.blake2b(whole, digest_size=4).hexdigest()
 
 
 class Result(NamedTuple):

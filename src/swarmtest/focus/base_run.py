@@ -15,6 +15,7 @@ from typing import Any
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Result, Verdict
 from swarmtest.processes.fork_pool import run_isolated
+from swarmtest.processes.perturbation import replayed
 from swarmtest.subjects.loading import SubjectReference, enclosed_test
 
 RUNS = 5
@@ -35,19 +36,34 @@ def run_saved_test(test: Path, fault: str, seconds: float, files: list[str]) -> 
     # One passing run proves little: a flaky test fails in some runs only.
     results: list[Result] = []
     while len(results) < RUNS and not _hung(results):
-        results.append(run_isolated(lambda: subject.replay(data), seconds))
-    showing = [run for run in results if run.fault and run.fault.id == fault]
+        results.append(
+            replayed(
+                lambda: run_isolated(lambda: subject.replay(data), seconds),
+                lambda shown: shown.key == fault,
+            )
+        )
+    showing = [run for run in results if run.fault and run.fault.key == fault]
     result = next((run for run in results if run.fault), results[-1])
     return {
         "runs": len(results),
         "shown": len(showing),
         "verdict": Verdict(result.verdict).label,
-        "fault": result.fault.id if result.fault else "",
+        "fault": result.fault.key if result.fault else "",
         "signature": result.fault.signature if result.fault else "",
         "skipped": result.skipped,
         "missing": result.missing,
         "places": {file: place for file in files if (place := _imported_from(file))},
+        "programs": _programs(),
     }
+
+
+def _programs() -> list[str]:
+    """Return the native programs and libraries that were tested, by their paths."""
+    programs: list[str] = []
+    for module, name in (("program", "executed"), ("library", "loaded")):
+        imported = sys.modules.get(f"swarmtest.coverage.native.{module}")
+        programs += getattr(imported, name, [])
+    return [str(Path(program).resolve()) for program in dict.fromkeys(programs)]
 
 
 def _hung(results: list[Result]) -> bool:
@@ -59,6 +75,8 @@ def _hung(results: list[Result]) -> bool:
 def _imported_from(file: str) -> str:
     """Return where the module of a file was imported from; empty if it was not imported (yet)."""
     place = Path(file).resolve()
+    if place.suffix != ".py":
+        return ""
     names = place.with_suffix("").parts
     names = names[:-1] if names[-1] == "__init__" else names
     other_place = ""

@@ -106,7 +106,11 @@ class _TreeRun:
         file.write_text(json.dumps(with_reference(data, reference["text"], reference)))
         files = [Path(p).relative_to(self.root) for p in self.check.changed if self._is_inside(p)]
         command = [sys.executable, "-P", "-m", "swarmtest.focus.base_run", str(file)]
-        command += [fault.id, str(self.check.seconds), *(str(self.tree / path) for path in files)]
+        command += [
+            fault.fault.key,
+            str(self.check.seconds),
+            *(str(self.tree / path) for path in files),
+        ]
         directory = self.tree / self.here.relative_to(self.root)
         directory.mkdir(parents=True, exist_ok=True)
         ended = capture(
@@ -122,6 +126,10 @@ class _TreeRun:
         if "error" in result:
             result["error"] = result["error"].replace(f"{self.tree}{os.sep}", "")
         return result
+
+    def holds(self, program: str) -> bool:
+        """Return whether a program is one of this tree."""
+        return Path(program).is_relative_to(self.tree) and "site-packages" not in program
 
     def _reference(self) -> dict[str, Any]:
         """Return the subject's reference with paths in the repository moved to the tree."""
@@ -161,6 +169,11 @@ def _verdict(fault: FaultRecord, base: _TreeRun, current: _TreeRun) -> BaseVerdi
     outside = [p for p in result["places"].values() if not Path(p).is_relative_to(base.tree)]
     if outside:
         return BaseVerdict(UNKNOWN, f"{outside[0]} was imported instead of the base version's file")
+    current_program = next((p for p in result["programs"] if current.holds(p)), "")
+    if current_program:
+        return BaseVerdict(
+            UNKNOWN, f"{current_program} is not built for the base version: say how with [build]"
+        )
     if result["shown"]:
         return BaseVerdict(OLD)
     if result["verdict"] == "invalid":

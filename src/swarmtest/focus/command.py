@@ -46,6 +46,8 @@ from swarmtest.store.records import FaultRecord
 from swarmtest.strategies.directed.directed import STRATEGIES
 from swarmtest.strategies.directed.merging import MERGES
 from swarmtest.subjects.subject import Subject
+from swarmtest.ui import completion
+from swarmtest.ui.help import HelpfulCommand
 from swarmtest.ui.options import confidence_option, screen_width, store_option
 from swarmtest.ui.run_options import (
     budget_options,
@@ -156,12 +158,13 @@ def output_options(command: click.decorators.FC) -> click.decorators.FC:
 _DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
 
 
-@click.command()
-@click.argument("path", metavar="PATH[::MACHINE]")
+@click.command(cls=HelpfulCommand)
+@click.argument("path", metavar="PATH[::MACHINE]", shell_complete=completion.files)
 @target_options
 @click.option(
     "-s",
     "--strategy",
+    shell_complete=completion.strategies,
     metavar="NAME",
     default=STRATEGIES[0],
     show_default=True,
@@ -268,7 +271,7 @@ def focus(path: str, **options: Any) -> int:
                 seed=parse_seed(options["seed"]),
                 workers=options["workers"],
                 executor=executor,
-                limits=Limits(options["timeout"]),
+                limits=Limits(options["timeout"], options["memory"]),
                 coverage=_coverage(options),
                 baseline=_baseline(options, budget),
                 fresh=options["fresh"],

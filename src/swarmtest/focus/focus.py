@@ -294,7 +294,7 @@ class Focus:
         if shape is None or not fits:
             return self.subject
         assert isinstance(reference, SubjectReference)
-        return replace(reference, steps=shape.steps, repeats=shape.repeats)
+        return replace(reference, steps=shape.steps, repeats=shape.repeats, values=shape.values)
 
     def _new_campaign(
         self,

@@ -26,7 +26,8 @@ from swarmtest.core.targets import Source, Target
 from swarmtest.coverage.scope import place_of, project_root, shown_path, text_of
 from swarmtest.languages.changes import earlier_names
 from swarmtest.languages.line_mapping import OldLine, old_lines, share_in_common
-from swarmtest.languages.source import language_of
+from swarmtest.languages.source import is_c, language_of
+from swarmtest.languages.text_lines import continued_statement, lines_of
 from swarmtest.roles.study import Study
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord
@@ -252,14 +253,22 @@ class History:
         return [new for new, old in lines.items() if old.line in inside and new != line]
 
     def block_of(self, place: str, line: int) -> int:
-        """Return the line whose target stands for a line: where its block begins (native code).
+        """Return the line whose target stands for a line of native code.
 
-        Native coverage records only where blocks begin; the lines after that run with it.
+        That is the line itself, if the compiler made code of it, or if it is new. A line of C that
+        continues a statement runs with the statement; 0 if there is no code. In other languages,
+        programs report where blocks begin, and a line runs with the one that comes before it.
         """
         function_at, text = language_of(place).function_at, self.text(place)
         for version in reversed(self.versions(place)):
             watched = self._watched_lines(version)
             lines = [new for new, old in version.lines.items() if old.line in watched]
+            if line in lines:
+                return line
+            if lines and is_c(place):
+                if line not in version.lines:
+                    return line
+                return continued_statement(lines_of(text), line, lines)
             before = [new for new in lines if new <= line]
             if before and function_at(text, max(before)) == function_at(text, line):
                 return max(before)

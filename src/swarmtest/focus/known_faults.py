@@ -7,17 +7,20 @@ seen to reach a file, and if not, why not and what would help.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Source
 from swarmtest.coverage.scope import Scope, shown_path
 from swarmtest.store.interface import Store
+from swarmtest.why.explanation import EXPLAINED
 
 _FRAMES = (
     re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d+)'),
@@ -86,6 +89,34 @@ def known_fault(store: Store, start: str, subject: str) -> EarlierFault:
         id, owner = next(iter(elsewhere.items()))
         raise UserError(f"fault {id} is not one of {subject}: swarmtest focus {owner} --fault {id}")
     raise UserError(f"no campaign of {subject} found a fault {start!r}: see `swarmtest faults`")
+
+
+_MOST_VALUES = 50
+
+
+def explained_values(store: Store, fault: str) -> tuple[Any, ...]:
+    """Return the numbers and texts in the test of a fault that was explained, each once."""
+    for campaign in reversed(store.campaigns()):
+        for record in store.reductions(campaign.id):
+            if record.fault == fault and record.criterion == EXPLAINED:
+                return tuple(dict.fromkeys(_values_in(json.loads(record.test or "{}"))))[
+                    :_MOST_VALUES
+                ]
+    return ()
+
+
+def _values_in(test: Any) -> Iterator[Any]:
+    """Yield the numbers and texts in the arguments of a machine's test, as plain data."""
+    steps = test.get("steps", ()) if isinstance(test, dict) else ()
+    pending = [step[1] for step in steps if isinstance(step, list) and len(step) > 1]
+    while pending:
+        part = pending.pop(0)
+        if isinstance(part, list):
+            pending[:0] = part
+        elif isinstance(part, dict):  # a value that JSON does not have, such as a tuple
+            pending[:0] = [inner for inner in part.values() if isinstance(inner, list)]
+        elif isinstance(part, int | float | str) and not isinstance(part, bool):
+            yield part
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -26,7 +27,11 @@ from swarmtest.focus.base_version import BaseVerdict
 from swarmtest.focus.history import History
 from swarmtest.focus.known_faults import place_of_fault
 from swarmtest.focus.outcome import Count, FocusedFault, FocusedTarget
-from swarmtest.focus.planning import PlannedTarget
+from swarmtest.focus.planning import NO_CODE, PlannedTarget
+from swarmtest.focus.undirected import earlier_count, earlier_default_count
+from swarmtest.languages.places import read_statements
+from swarmtest.languages.source import is_c
+from swarmtest.languages.text_lines import continued_statement
 from swarmtest.store.blocks import TrialBlock
 from swarmtest.store.blocks.hits import Bools, Ints
 from swarmtest.store.interface import Store
@@ -397,20 +402,45 @@ def split_unwatched(
 ) -> tuple[list[PlannedTarget], list[str]]:
     """Split targets into those the campaign could see, and one line of text per file of others."""
     watched = {source.path for source in store.sources(campaign)}
-    seen, unseen = [], dict[tuple[str, str], int]()
+    native = _native_lines(store, campaign, planned)
+    seen: dict[str, PlannedTarget] = {}
+    unseen = dict[tuple[str, str], int]()
     for target in planned:
         shown = shown_path(target.place) if target.place else ""
-        if target.cause == "at import" or (target.place and shown not in watched):
-            reason = (
-                target.dropped if target.cause in ("at import", "unseen") else "no test imported it"
-            )
+        left_out = target.cause in ("at import", "no code")
+        if left_out or (target.place and shown not in watched):
+            said = left_out or target.cause == "unseen"
+            reason = target.dropped if said else "no test imported it"
             unseen[shown, reason] = unseen.get((shown, reason), 0) + 1
-        else:
-            seen.append(target)
-    return seen, [
+            continue
+        lines = native.get(shown, frozenset())
+        if target.line and lines and target.line not in lines:
+            text = read_statements(Path(target.place)).texts
+            head = continued_statement(text, target.line, lines)
+            if not head:
+                unseen[shown, NO_CODE] = unseen.get((shown, NO_CODE), 0) + 1
+                continue
+            mapped = target.mapped or f"line {target.line} runs with it"
+            target = replace(target, name=f"line:{shown}:{head}", line=head, mapped=mapped)
+        seen.setdefault(target.name, target)
+    return [*seen.values()], [
         f"{file}: {count} line{'s' * (count != 1)}: {reason}"
         for (file, reason), count in unseen.items()
     ]
+
+
+def _native_lines(
+    store: Store, campaign: int, planned: Sequence[PlannedTarget]
+) -> dict[str, frozenset[int]]:
+    """Return the lines that have code, of the native files among the targets."""
+    files = {shown_path(t.place) for t in planned if t.place and is_c(t.place)}
+    if not files:
+        return {}
+    lines: dict[str, set[int]] = {}
+    for target in store.watched_targets(campaign).values():
+        if target.kind == "line" and target.file in files:
+            lines.setdefault(target.file, set()).add(target.line)
+    return {file: frozenset(found) for file, found in lines.items()}
 
 
 def focused_targets(
@@ -422,8 +452,9 @@ def focused_targets(
 ) -> tuple[FocusedTarget, ...]:
     """Return the planned targets with their counts.
 
-    `pooled` says whether earlier undirected tests of the same code count as well. They must not
-    count if the targets were chosen by them: the rarest of many targets are partly rare by luck.
+    `pooled` says whether earlier undirected and default tests of the same code count as well. They
+    must not count if the targets were chosen by them: the rarest of many targets are partly rare by
+    luck.
     """
     return tuple(_focused(target, counted, history, undirected, pooled) for target in planned)
 
@@ -437,9 +468,10 @@ def _focused(
 ) -> FocusedTarget:
     seen = counted.targets[planned.name]
     control = counted.count(seen.hits, UNDIRECTED)
-    is_line = planned.name.startswith("line:") and bool(planned.place)
-    if pooled and is_line:
+    default = counted.count(seen.hits, DEFAULT)
+    if pooled:
         control = _sum(control, earlier_count(history, planned, undirected))
+        default = _sum(default, earlier_default_count(history, planned))
     return FocusedTarget(
         target=planned.name,
         file=shown_path(planned.place) if planned.place else "",
@@ -452,7 +484,7 @@ def _focused(
         suppressors=planned.suppressors,
         directed=counted.count(seen.hits, DIRECTED),
         undirected=control,
-        default=counted.count(seen.hits, DEFAULT),
+        default=default,
         configurations=len(seen.configurations),
         ways=len(seen.ways),
     )
@@ -483,21 +515,6 @@ def focused_faults(
             )
         )
     return tuple(result)
-
-
-def earlier_count(history: History, planned: PlannedTarget, undirected: str) -> Count:
-    """Count the hits in earlier tests of the same code drawn like the undirected control tests."""
-    study = history.study
-    alike = [
-        number
-        for number, campaign in enumerate(study.evidence.campaigns)
-        if study.store.campaign(campaign).strategy == undirected
-    ]
-    tests = np.isin(study.evidence.campaign, alike) & history.knowing(planned.place, planned.line)
-    tests &= history.unchanged(planned.place)
-    hit = history.column([(planned.place, planned.line)])
-    cpu = float(study.evidence.cpu_seconds[tests].sum())
-    return Count(int((hit & tests).sum()), int(tests.sum()), cpu)
 
 
 def _sum(first: Count, second: Count) -> Count:

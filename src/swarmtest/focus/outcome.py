@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from swarmtest.analysis.intervals import wilson_interval
 from swarmtest.store.records import FaultRecord, ReductionRecord
 
 
@@ -27,6 +28,17 @@ class Count:
     def fraction(self) -> float:
         """Return the hitting fraction; 0 if there was no test."""
         return self.hits / self.tests if self.tests else 0.0
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Return Wilson's interval of the hitting fraction.
+
+        >>> tuple(round(bound, 2) for bound in Count(3, 12).interval())
+        (0.09, 0.53)
+        """
+        if not self.tests:
+            return 0.0, 1.0
+        low, high = wilson_interval(self.hits, self.tests, confidence)
+        return float(low), float(high)
 
     @property
     def per_cpu_second(self) -> float:
@@ -62,7 +74,7 @@ class FocusedTarget:
     undirected: Count = Count()
     """Undirected swarm tests: the control tests of this campaign, and earlier ones."""
     default: Count = Count()
-    """Tests with the default configuration."""
+    """Tests with the default configuration: of this campaign, and earlier ones."""
     configurations: int = 0
     """Distinct configurations among the directed tests that hit it."""
     ways: int = 0

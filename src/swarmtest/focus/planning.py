@@ -30,7 +30,12 @@ from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Target
 from swarmtest.coverage.scope import shown_path
 from swarmtest.focus.history import History
-from swarmtest.focus.known_faults import WatchedCode, is_imported, known_fault
+from swarmtest.focus.known_faults import (
+    WatchedCode,
+    explained_values,
+    is_imported,
+    known_fault,
+)
 from swarmtest.focus.proxies import NoProxy, Proxy, implied_by, nearest_with_data
 from swarmtest.languages.places import Wanted
 from swarmtest.strategies.directed.aim import Aim, Goal
@@ -38,7 +43,7 @@ from swarmtest.why.explanation import Explanation, stored_explanation
 
 # The plan, as plain values.
 
-Cause = Literal["", "hot", "at import", "unseen", "no data"]
+Cause = Literal["", "hot", "at import", "unseen", "no data", "no code"]
 """Why a target is not aimed at; empty if it is."""
 
 
@@ -53,11 +58,14 @@ class TestShape:
     steps: tuple[int, int]
     repeats: float = 0.0
     """The share of values that repeat earlier ones of the same test."""
+    values: tuple[Any, ...] = ()
+    """The numbers and texts of the explained test, which count as earlier ones."""
 
     @property
     def words(self) -> str:
         """The shape in words."""
         repeated = ", in which arguments repeat" if self.repeats else ""
+        repeated += " or are those of the known test" if self.repeats and self.values else ""
         return f"tests of {self.steps[0]} to {self.steps[1]} steps{repeated}"
 
 
@@ -130,6 +138,7 @@ RARE = 0.1
 """Targets that less than this share of the tests hit are rare."""
 # Matches no test: the evidence has -1 for tests without a fault.
 _NO_FAULT = -2
+NO_CODE = "the compiler made no code of it"
 _AT_IMPORT = "it runs when its module is imported, before any test"
 
 
@@ -150,8 +159,11 @@ class AimPlanner:
         self._wanted = frozenset(line.place for line in wanted)
         self._history.preload(self._wanted)
         # Lines of one block share a target; reversing twice keeps the first of them, in order.
-        heads = {(line.place, self._target_line(line)): line for line in reversed(wanted)}
-        planned = [self._plan_line(line, head) for (_, head), line in reversed(heads.items())]
+        heads: dict[tuple[str, int, int], tuple[Wanted, int]] = {}
+        for line in reversed(wanted):
+            head = self._target_line(line)
+            heads[line.place, head, 0 if head else line.line] = line, head
+        planned = [self._plan_line(line, head) for line, head in reversed(heads.values())]
         planned += [self._plan_named(name) for name in dict.fromkeys(names)]
         return FocusPlan(tuple(self._with_roles(planned)))
 
@@ -181,13 +193,16 @@ class AimPlanner:
         return [Wanted(place, line, "--rare") for place, line in chosen.values()]
 
     def _target_line(self, wanted: Wanted) -> int:
-        """Return the line that is the target; native coverage knows only where blocks begin."""
+        """Return the line that is the target; in native code, not every line has code."""
         if wanted.place.endswith(".py"):
             return wanted.line
         return self._history.block_of(wanted.place, wanted.line)
 
     def _plan_line(self, wanted: Wanted, line: int) -> PlannedTarget:
         history, place = self._history, wanted.place
+        if not line:
+            name = f"line:{self._path(place)}:{wanted.line}"
+            return PlannedTarget(name, place, wanted.line, dropped=NO_CODE, cause="no code")
         targets = history.targets_at(place, line)
         target = PlannedTarget(
             f"line:{self._path(place)}:{line}",
@@ -211,7 +226,7 @@ class AimPlanner:
 
     def _how_mapped(self, wanted: Wanted, line: int) -> str:
         """Say how the target line relates to the line asked for and to earlier versions."""
-        block = f"where the block of line {wanted.line} begins" if line != wanted.line else ""
+        block = f"line {wanted.line} runs with it" if line != wanted.line else ""
         return ", ".join(filter(None, (block, self._history.how_mapped(wanted.place, line))))
 
     def _through_proxy(self, target: PlannedTarget, hits: int) -> PlannedTarget:
@@ -314,7 +329,7 @@ class AimPlanner:
         known = set(self._study.evidence.spaces[0].feature_names)
         needed = tuple(sorted(explanation.named & known))
         suppressors = {fact.feature for fact in explanation.suppressors} - explanation.named
-        shape = _shape_of(explanation)
+        shape = _shape_of(explanation, explained_values(self._study.store, explanation.fault))
         words = f"its explanation by {explanation.runs:,} experiments ({_too_few(hits)})"
         return replace(
             target,
@@ -396,17 +411,20 @@ _LONGEST = 5
 _REPEATED = 0.5
 
 
-def _shape_of(explanation: Explanation) -> TestShape | None:
+def _shape_of(explanation: Explanation, values: tuple[Any, ...]) -> TestShape | None:
     """Return the tests that an explanation asks for; None if it is not about steps.
 
     Short tests hit a fault more often, since fewer steps can get in its way. If values matter that
-    have to be equal, or of which nothing is known, arguments repeat.
+    have to be equal, or of which nothing is known, arguments repeat, or are `values`, those of the
+    explained test: one value of thousands may be the only one that shows the fault.
     """
     if explanation.is_derivation or explanation.is_schedule or not explanation.steps:
         return None
     size = len(explanation.steps)
     values_matter = any(fact.kind != "any" for fact in explanation.values)
-    return TestShape((size, _LONGEST * size), _REPEATED if values_matter else 0.0)
+    if not values_matter:
+        return TestShape((size, _LONGEST * size))
+    return TestShape((size, _LONGEST * size), _REPEATED, values)
 
 
 def _names_where(names: npt.NDArray[np.str_], mask: Bools) -> tuple[str, ...]:

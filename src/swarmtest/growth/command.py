@@ -18,12 +18,22 @@ from swarmtest.growth.richness import Forecast, rarer_than
 from swarmtest.growth.verdict import GrowthVerdict, interval_text
 from swarmtest.growth.verdict import verdict as verdict_on
 from swarmtest.strategies.strategy import LearningStrategy, parse_strategy, strategy_names
-from swarmtest.ui.options import campaigns_argument, existing_store, latest_campaign, store_option
-from swarmtest.ui.terminal.tables import command_text, table
+from swarmtest.ui.help import HelpfulCommand
+from swarmtest.ui.options import (
+    LATEST,
+    campaigns_argument,
+    existing_store,
+    latest_campaign,
+    screen_width,
+    store_option,
+)
+from swarmtest.ui.terminal.tables import command_text, screen_table, wrapped
 from swarmtest.ui.terminal.text import can_show, json_text
 
 _COLUMNS = 80
 _WIDTH = 56
+_BESIDE_CURVE = 8
+"""The columns that the number at the end of a curve may take."""
 """Columns of a curve."""
 _HEIGHT = 8
 """Rows of a curve if there is only one."""
@@ -33,7 +43,7 @@ _PLAIN_BLOCKS = " .:-=+*%#"
 _LEARNS = "the strategy learns: tests change as it does, so take forecasts as rough"
 
 
-@click.command()
+@click.command(cls=HelpfulCommand)
 @campaigns_argument
 @click.option(
     "--kind", default="", metavar="KIND", help="Only targets of this kind: fault, line, branch, ..."
@@ -53,7 +63,7 @@ def growth(campaigns: list[int], kind: str, as_json: bool, store: str | None) ->
     swarmtest growth 3 4 5           three campaigns as one
     """
     opened = existing_store(store)
-    numbers = campaigns or [latest_campaign(opened, None)]
+    numbers = [latest_campaign(opened, number) for number in campaigns or [LATEST]]
     result = measure_growth(opened, numbers, kind)
     verdict = verdict_on(result)
     if as_json:
@@ -63,7 +73,7 @@ def growth(campaigns: list[int], kind: str, as_json: bool, store: str | None) ->
     if verdict.action == "change the configuration":
         command = command_text(f"coverage {numbers[-1]} --targets --unreached", opened.url)
         notes.append(f"what was not reached: {command}")
-    click.echo(growth_text(result, verdict, notes))
+    click.echo(growth_text(result, verdict, notes, screen_width()))
 
 
 def _learns(strategy: str) -> bool:
@@ -82,27 +92,36 @@ def _learns(strategy: str) -> bool:
 # Growth as text.
 
 
-def growth_text(growth: Growth, verdict: GrowthVerdict, notes: Sequence[str] = ()) -> str:
+def growth_text(
+    growth: Growth, verdict: GrowthVerdict, notes: Sequence[str] = (), width: int = 0
+) -> str:
     """Return everything that `swarmtest growth` prints.
 
-    `notes` may be commands, so they are not wrapped.
+    `notes` may be commands, so they are not wrapped. `width` is that of the screen; 0 means no
+    limit.
     """
+    columns = min(width or _COLUMNS, _COLUMNS)
     which = "campaign" if len(growth.campaigns) == 1 else "campaigns"
     numbers = ", ".join(map(str, growth.campaigns))
     parts = [
-        f"{which} {numbers}: {growth.subject}, {growth.strategy}, {plural(growth.tests, 'test')}",
-        growth_table(growth),
-        curves(growth),
-        "\n".join([*(textwrap.fill(note, _COLUMNS) for note in _notes(growth)), *notes]),
-        textwrap.fill(str(verdict), _COLUMNS),
+        wrapped(
+            f"{which} {numbers}: {growth.subject}, {growth.strategy}, "
+            f"{plural(growth.tests, 'test')}",
+            width,
+            "  ",
+        ),
+        growth_table(growth, width),
+        curves(growth, columns),
+        "\n".join([*(textwrap.fill(note, columns) for note in _notes(growth)), *notes]),
+        textwrap.fill(str(verdict), columns),
     ]
     return "\n\n".join(part for part in parts if part)
 
 
-def growth_table(growth: Growth) -> str:
+def growth_table(growth: Growth, width: int = 0) -> str:
     """Return a row per kind: found, found once or twice, and found in as many tests again."""
     head = ("kind", "found", "by 1 test", "by 2", f"in {growth.tests:,} more", "unseen, at least")
-    return table(head, [_row(kind) for kind in growth.kinds], right=" rrrrr")
+    return screen_table(head, [_row(kind) for kind in growth.kinds], " rrrrr", width)
 
 
 def _row(kind: KindGrowth) -> tuple[str, ...]:
@@ -124,7 +143,7 @@ def _number(forecast: Forecast) -> str:
     return f"{value:,.0f}" if value >= 10 or not value else f"{value:.1f}"
 
 
-def curves(growth: Growth) -> str:
+def curves(growth: Growth, columns: int = _COLUMNS) -> str:
     """Return what was found test by test, one curve per kind.
 
     The scale is logarithmic: each factor of ten in tests has the same width.
@@ -134,12 +153,13 @@ def curves(growth: Growth) -> str:
         return ""
     margin = max(len(kind.kind) for kind in kinds) + 2
     height = min(_HEIGHT, kinds[0].seen.found) if len(kinds) == 1 else 1
+    width = min(_WIDTH, columns - margin - _BESIDE_CURVE)
     lines = []
     for kind in kinds:
-        *upper, last = curve(kind.curve, _WIDTH, height)
+        *upper, last = curve(kind.curve, width, height)
         lines += [" " * margin + row.rstrip() for row in upper]
         lines.append(f"{kind.kind:<{margin}}{last} {kind.seen.found:,}")
-    return "\n".join([*lines, " " * margin + _axis(growth.tests)])
+    return "\n".join([*lines, " " * margin + _axis(growth.tests, width)])
 
 
 def curve(found: npt.NDArray[np.int64], width: int, height: int) -> list[str]:
@@ -158,11 +178,11 @@ def curve(found: npt.NDArray[np.int64], width: int, height: int) -> list[str]:
     ]
 
 
-def _axis(tests: int) -> str:
+def _axis(tests: int, width: int) -> str:
     """Return the powers of ten under a curve: ``1   10   100   1,000 tests``."""
     line = ""
     for power in range(int(math.log10(tests)) + 1):
-        at = round((_WIDTH - 1) * math.log(10**power) / math.log(tests))
+        at = round((width - 1) * math.log(10**power) / math.log(tests))
         if at >= len(line) + bool(line):
             line = line.ljust(at) + f"{10**power:,}"
     return f"{line} tests"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +18,9 @@ import numpy.typing as npt
 from swarmtest.analysis.discovery import Discovery, FoundTarget, halves
 from swarmtest.analysis.intervals import binomial_p_value
 from swarmtest.analysis.trial_columns import changed_between
+from swarmtest.core.display import Displayed, ShownTable
 from swarmtest.core.errors import UserError, did_you_mean
+from swarmtest.core.formatting import plural
 from swarmtest.core.strategy_names import current_strategy_text
 from swarmtest.core.targets import Target, unpack_hits
 from swarmtest.coverage.kinds import WITH_PROBES
@@ -128,7 +130,7 @@ class LeadingOrigin:
 
 
 @dataclass(frozen=True)
-class Growth:
+class Growth(Displayed):
     """What some campaigns found together, for each kind; faults are always first.
 
     >>> Growth((1,), "stack.py", "coin", 100, 0, ()).to_json()["tests"]
@@ -145,6 +147,33 @@ class Growth:
     lead: LeadingOrigin | None = None
     left_out: tuple[str, ...] = ()
     """Kinds that were found or watched, but not asked for."""
+
+    def shown_title(self) -> str:
+        """Return whose growth it is."""
+        numbers = ", ".join(map(str, self.campaigns))
+        return f"{self.subject}, {self.strategy}, campaign {numbers}: {plural(self.tests, 'test')}"
+
+    def shown_tables(self) -> list[ShownTable]:
+        """Return a row per kind: what was found, and what as many tests again would add."""
+        head = ("kind", "found", "by 1 test", "by 2 tests", "new in as many", "low", "high")
+        rows = [
+            (
+                *(each.kind, each.seen.found, each.seen.once, each.seen.twice),
+                *(each.new.value, each.new.low, each.new.high, each.least_unseen),
+            )
+            for each in self.kinds
+        ]
+        return [ShownTable("", (*head, "unseen, at least"), rows)]
+
+    def data_columns(self) -> Mapping[str, Any]:
+        """Return how many were found of each kind after each test that found something."""
+        rows = [
+            (each.kind, tests, found)
+            for each in self.kinds
+            for tests, found in each.to_json()["curve"]
+        ]
+        names = ("kind", "tests", "found")
+        return {name: [row[column] for row in rows] for column, name in enumerate(names)}
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data."""

@@ -25,6 +25,28 @@ def next_or_last(own: Sequence[int], line: int) -> int | None:
     return own[min(bisect_right(own, line), len(own) - 1)] if own else None
 
 
+_ENDS = (";", "{", "}", ":")
+
+
+def continued_statement(texts: Sequence[str], line: int, known: Iterable[int]) -> int:
+    """Return the known line whose statement goes on at a line of C; 0 if there is none.
+
+    >>> texts = ["f(a,", "  b);", "int c;"]
+    >>> continued_statement(texts, 2, {1}), continued_statement(texts, 3, {1})
+    (1, 0)
+    """
+    lines = set(known)
+    for before in range(line - 1, 0, -1):
+        code = texts[before - 1].partition("//")[0].rstrip()
+        if code.endswith("*/") or not code or code.lstrip().startswith("#"):
+            continue
+        if code.endswith(_ENDS):
+            return 0
+        if before in lines:
+            return before
+    return 0
+
+
 class AnyStatements:
     """A file in a language that is not parsed: every line that is not blank may be a statement."""
 

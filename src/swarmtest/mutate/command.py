@@ -25,20 +25,28 @@ from swarmtest.mutate.mutation import mutate_campaign
 from swarmtest.mutate.operators import OPERATORS
 from swarmtest.mutate.pytest_suites import mutate_pytest
 from swarmtest.store.interface import Store
-from swarmtest.ui.options import existing_store, latest_campaign, store_option
+from swarmtest.ui import completion
+from swarmtest.ui.help import HelpfulCommand
+from swarmtest.ui.options import (
+    campaign_number,
+    existing_store,
+    latest_campaign,
+    screen_width,
+    store_option,
+)
 from swarmtest.ui.run_options import workers_option
 from swarmtest.ui.terminal.output import show_status
-from swarmtest.ui.terminal.tables import command_text, table
+from swarmtest.ui.terminal.tables import command_text, screen_table
 from swarmtest.ui.terminal.text import json_text
 
 _TESTS = 200
 
 
-@click.command()
-@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.command(cls=HelpfulCommand)
+@click.argument("paths", nargs=-1, metavar="[PATH]...", shell_complete=completion.files)
 @click.option(
     "--campaign",
-    type=int,
+    type=campaign_number,
     metavar="N",
     help="The campaign whose tests are run.  [default: the newest]",
 )
@@ -293,7 +301,7 @@ def _counts(matrix: KillMatrix) -> str:
         ),
     ]
     rows = [row for row in rows if row[1] != "0" or row[0] in ("killed", "survived")]
-    return str(table(("mutants", "", ""), rows, right=" r"))
+    return str(screen_table(("mutants", "", ""), rows, " r", screen_width(), [2]))
 
 
 def _left_out(matrix: KillMatrix) -> str:

@@ -25,14 +25,18 @@ from swarmtest.store import open_store
 from swarmtest.strategies.strategy import parse_strategy, strategy_text
 from swarmtest.subjects.loading import SubjectReference
 from swarmtest.subjects.subject import usual_strategy
+from swarmtest.ui import completion
+from swarmtest.ui.help import HelpfulCommand
 from swarmtest.ui.options import store_option
 from swarmtest.ui.terminal.text import json_text
 
 _MOST_TESTS = 10**15
 
 
-@click.command()
-@click.argument("path", metavar="[PATH[::MACHINE]]", required=False)
+@click.command(cls=HelpfulCommand)
+@click.argument(
+    "path", metavar="[PATH[::MACHINE]]", required=False, shell_complete=completion.files
+)
 @click.option(
     "--together",
     metavar="NAME,...",
@@ -51,6 +55,7 @@ _MOST_TESTS = 10**15
 @click.option(
     "-s",
     "--strategy",
+    shell_complete=completion.strategies,
     metavar="NAME[:KEY=VALUE,...]",
     help="The strategy that chooses configurations.  [default: as for run; coin with --features]",
 )
@@ -69,11 +74,11 @@ def plan(path: str | None, **options: Any) -> None:
     """Compute how many tests it takes until certain features come together in one test.
 
     \b
-    swarmtest plan fs.py --together open,write,-close           tests for a chance of 95%
-    swarmtest plan fs.py --together open,write,-close -n 1000   the chance within 1,000 tests
-    swarmtest plan fs.py --ways 3                               all combinations of any three
-    swarmtest plan --features 23 --together 5                   five given features of 23
-    swarmtest plan --features 23 --ways 3 --chance 99%          all combinations of three of 23
+    swarmtest plan fs.py --together open,-close          tests for a chance of 95%
+    swarmtest plan fs.py --together open,-close -n 1000  the chance in 1,000 tests
+    swarmtest plan fs.py --ways 3                        all combinations of three
+    swarmtest plan --features 23 --together 5            five given features of 23
+    swarmtest plan --features 23 --ways 3 --chance 99%   all threes of 23 features
 
     For coin tosses the answer is exact. Other strategies, and constraints, are simulated.
     """

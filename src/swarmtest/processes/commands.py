@@ -21,6 +21,7 @@ from swarmtest.core.errors import UserError
 from swarmtest.core.messages.crashes import tells_of_kill
 from swarmtest.processes import tree
 from swarmtest.processes.fork import KILLS
+from swarmtest.processes.limits import ResidentLimit, own_memory_limit_lifted
 
 OUTPUT_LIMIT = 1 << 20
 _CHUNK = 1 << 16
@@ -42,6 +43,8 @@ class ProcessEnd:
     stderr: bytes = b""
     cpu_seconds: float = 0.0
     wall_seconds: float = 0.0
+    out_of_memory: bool = False
+    """Whether it was killed because it held more memory than it may."""
 
     @property
     def signal(self) -> int:
@@ -60,7 +63,7 @@ class ProcessEnd:
         >>> ProcessEnd(status=1 << 8, timed_out=False, stderr=said).perhaps_from_outside
         True
         """
-        if self.timed_out or not self.status:
+        if self.timed_out or self.out_of_memory or not self.status:
             return False
         number = self.signal or os.waitstatus_to_exitcode(self.status) - 128
         return number in KILLS or (not self.signal and tells_of_kill(self.stderr))
@@ -111,8 +114,13 @@ class Output:
         os.close(self.read)
 
 
-def watch(end: int, outputs: Sequence[Output], seconds: float) -> bool:
-    """Drain outputs until `end` can be read; return False if the seconds are over before that."""
+def watch(
+    end: int, outputs: Sequence[Output], seconds: float, memory: ResidentLimit | None = None
+) -> bool:
+    """Drain outputs until `end` can be read; return False if the seconds are over before that.
+
+    Also if `memory` is exceeded before that, which `memory.exceeded` says.
+    """
     poll = select.poll()
     poll.register(end, select.POLLIN)
     by_number = {output.read: output for output in outputs}
@@ -121,14 +129,15 @@ def watch(end: int, outputs: Sequence[Output], seconds: float) -> bool:
     deadline = time.monotonic() + seconds
     while True:
         left = deadline - time.monotonic()
-        for number, _ in poll.poll(max(left, 0) * 1000):
+        patience = left if memory is None else min(left, memory.patience)
+        for number, _ in poll.poll(max(patience, 0) * 1000):
             if number == end:
                 for output in outputs:
                     output.drain()
                 return True
             if not by_number[number].drain():
                 poll.unregister(number)
-        if left <= 0:
+        if left <= 0 or (memory is not None and memory.is_exceeded()):
             return False
 
 
@@ -148,29 +157,38 @@ class CommandLine:
     environment: Mapping[str, str]
     directory: str | None = None
     memory: int = 0
-    """Bytes of address space; 0: no limit."""
+    """Bytes that it may have; 0: no limit."""
+    resident: bool = False
+    """Whether that is the memory that it holds, instead of its address space: a program that was
+    built with a sanitizer reserves terabytes."""
 
     def start(
         self, stdin: int, outputs: Sequence[Output], keep: Sequence[int] = ()
     ) -> subprocess.Popen[bytes]:
         """Start the process, as the leader of a process group."""
+        lifted = own_memory_limit_lifted() if self.resident else contextlib.nullcontext()
         try:
-            process: subprocess.Popen[bytes] = tree.spawn(
-                self.arguments,
-                env=self.environment,
-                cwd=self.directory,
-                stdin=stdin,
-                stdout=outputs[0].write,
-                stderr=outputs[1].write,
-                pass_fds=keep,
-                process_group=0,
-            )
+            with lifted:
+                process: subprocess.Popen[bytes] = tree.spawn(
+                    self.arguments,
+                    env=self.environment,
+                    cwd=self.directory,
+                    stdin=stdin,
+                    stdout=outputs[0].write,
+                    stderr=outputs[1].write,
+                    pass_fds=keep,
+                    process_group=0,
+                )
         except OSError as error:
             raise UserError(f"cannot start {self.arguments[0]}: {error.strerror}") from None
-        if self.memory:
+        if self.memory and not self.resident:
             with contextlib.suppress(ProcessLookupError):
                 resource.prlimit(process.pid, resource.RLIMIT_AS, (self.memory, self.memory))
         return process
+
+    def resident_limit(self, pid: int) -> ResidentLimit | None:
+        """Return what watches the memory of a process of this command; None if nothing does."""
+        return ResidentLimit(pid, self.memory) if self.memory and self.resident else None
 
     def run(self, stdin: int, seconds: float) -> ProcessEnd:
         """Run it to its end, or for so many seconds; kill it and what it started."""
@@ -182,19 +200,22 @@ class CommandLine:
             for output in outputs:
                 output.close_write()
             end = os.pidfd_open(process.pid)
+            memory = self.resident_limit(process.pid)
             try:
-                in_time = watch(end, outputs, seconds)
+                in_time = watch(end, outputs, seconds, memory)
             finally:
                 os.close(end)
                 status, cpu_seconds = end_process(process)
                 strays.end()
+            full = memory is not None and memory.exceeded
             return ProcessEnd(
                 status,
-                not in_time,
+                not in_time and not full,
                 outputs[0].take(),
                 outputs[1].take(),
                 cpu_seconds + strays.cpu_seconds,
                 time.monotonic() - began,
+                full,
             )
         finally:
             strays.end()

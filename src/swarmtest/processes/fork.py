@@ -2,7 +2,8 @@
 
 `Fork` is a forked process, from its start until it is reaped and all that it started is killed.
 `in_fork` returns what a function returns there. `messages_of_fork` returns what a function sent
-until its process ended. `Death` says how a process ended, as the fault of a test.
+until its process ended, and `last_answer` the last thing that it sent. `Death` says how a process
+ended, as the fault of a test.
 """
 
 from __future__ import annotations
@@ -75,8 +76,9 @@ class Fork:
         if self._end is None:
             if kill:
                 self.kill()
-            self._end = tree.reap(self.pid)
+            status, seconds = tree.reap(self.pid)
             self._supervision.end(kill=kill_strays)
+            self._end = status, seconds + self._supervision.cpu_seconds
         return self._end
 
 
@@ -301,10 +303,39 @@ def messages_of_fork(
     return [json.loads(message) for message in _run_in_fork(run, seconds)[0]]
 
 
+def last_answer(work: Callable[[Callable[[Any], None]], None], silence: float) -> Any:
+    """Return the last answer that `work` sent from a fork, until its end or its silence.
+
+    `work` sends better and better answers, and None to say that it is still busy. It is ended if it
+    sends nothing for `silence` seconds; so it may take as long as it needs on a busy machine.
+
+    >>> last_answer(lambda send: [send("good"), send("better"), os._exit(1)], silence=5)
+    'better'
+    """
+
+    def run(send: Callable[[Any], None]) -> None:
+        try:
+            work(send)
+        except UserError as error:
+            send(error)
+        except BaseException as error:
+            send(NoAnswer(message_of(error)))
+
+    messages, end = _run_in_fork(run, silence, restarts=True)
+    answers = [message for message in messages if message is not None]
+    good = [answer for answer in answers if not isinstance(answer, Exception)]
+    if good:
+        return good[-1]
+    raise answers[-1] if answers else NoAnswer(end or f"it did nothing for {silence:g} s")
+
+
 def _run_in_fork(
-    work: Callable[[Callable[[Any], None]], None], seconds: float
+    work: Callable[[Callable[[Any], None]], None], seconds: float, *, restarts: bool = False
 ) -> tuple[list[Any], str]:
-    """Run `work` in a fork; return its messages and how it ended, empty if its time was up."""
+    """Run `work` in a fork; return its messages and how it ended, empty if its time was up.
+
+    If its time `restarts`, each message gives it as many seconds again.
+    """
     limits.flush_streams()
     read, write = os.pipe()
 
@@ -326,7 +357,7 @@ def _run_in_fork(
     fork = ShieldedFork(live)
     os.close(write)
     try:
-        messages, in_time = _receive_until_end(read, fork, time.monotonic() + seconds)
+        messages, in_time = _receive_until_end(read, fork, seconds, restarts)
         status, _ = fork.reap(kill=bool(messages) or not in_time)
     finally:
         fork.reap(kill=True)
@@ -336,14 +367,19 @@ def _run_in_fork(
     return messages, "it killed its parent" if fork.killed_parent else _how_it_ended(status)
 
 
-def _receive_until_end(read: int, fork: Fork, until: float) -> tuple[list[Any], bool]:
+def _receive_until_end(
+    read: int, fork: Fork, seconds: float, restarts: bool
+) -> tuple[list[Any], bool]:
     """Return the messages until a fork's end, and whether that came in time."""
+    until = time.monotonic() + seconds
     messages: list[Any] = []
     arriving = frames.Frames(read, pickle.loads)
     while (left := until - time.monotonic()) > 0:
         # A process that the program forked may hold the pipe open after the end, so look often.
         if select.select([read], [], [], min(left, _LOOK))[0]:
-            messages += arriving.receive()
+            messages += (received := arriving.receive())
+            if received and restarts:
+                until = time.monotonic() + seconds
         if arriving.ended or fork.has_ended:
             break
     while not arriving.ended and select.select([read], [], [], 0)[0]:

@@ -7,9 +7,10 @@ question starts an `IsolatedRun`, or several at once, or calls `run_isolated`.
 
 Invariants:
 
-- What tests leave behind stays small: a process in which a test left children or threads answers no
-  more questions, and none answers more than its `most`. A fork comes from a process that has run no
-  test, so a new one starts clean.
+- What tests leave behind stays small: a process answers no more questions after a test that left
+  children or threads in it, or changed something that all code in it shares (`process_state`), and
+  none answers more than its `most`. A fork comes from a process that has run no test, so a new one
+  starts clean.
 - A process is killed, with everything that it started, when it is over or its answer is not wanted.
 - A process that ends before it has answered has failed in that question, unless it was killed,
   perhaps from outside: then another is asked, and only what repeats is a failure.
@@ -32,6 +33,8 @@ from swarmtest.core.result import Fault, Result, Verdict
 from swarmtest.processes import frames, limits
 from swarmtest.processes.fork import Death, ShieldedFork
 from swarmtest.processes.kills import ControlProcess, OutOfMemoryRecord, kills_itself
+from swarmtest.processes.process_state import Habits, ProcessState
+from swarmtest.processes.shared_limit import SharedLimit
 
 Answer = TypeVar("Answer")
 
@@ -106,8 +109,9 @@ class AnsweringFork(Generic[Answer]):
 class PendingAnswer(Generic[Answer]):
     """A question that a process is at.
 
-    `done_with` gets the process back if it can answer more; otherwise it is ended. `another` makes
-    a new process: one that was killed, perhaps from outside, says nothing about the question.
+    `done_with` gets the process back if it can answer more, with what has changed in it; otherwise
+    it is ended. `another` makes a new process: one that was killed, perhaps from outside, says
+    nothing about the question.
     """
 
     def __init__(
@@ -115,10 +119,12 @@ class PendingAnswer(Generic[Answer]):
         process: AnsweringFork[Answer],
         question: Any,
         seconds: float,
-        done_with: Callable[[AnsweringFork[Answer]], None] | None = None,
+        done_with: Callable[[AnsweringFork[Answer], Collection[str]], None] | None = None,
         another: Callable[[], AnsweringFork[Answer]] | None = None,
+        limit: SharedLimit | None = None,
     ) -> None:
         self._question = question
+        self._limit = limit
         self._another = another
         self._kills = self._control_kills = 0
         self._control: ControlProcess | None = None
@@ -147,9 +153,17 @@ class PendingAnswer(Generic[Answer]):
                 self._take(answers.receive())
             if not self.over:
                 self._died(timed_out=False)
-        elif time.monotonic() > self._deadline:
+        elif self._is_late():
             self._process.end_with_stack()
             self._died(timed_out=True)
+
+    def _is_late(self) -> bool:
+        if self._limit is not None:
+            seconds = self._limit.seconds  # first, since the process may just go on
+            if self._limit.has_passed():
+                self._seconds = seconds
+                return True
+        return time.monotonic() > self._deadline
 
     def end(self) -> None:
         """End it, whatever it is doing."""
@@ -174,12 +188,12 @@ class PendingAnswer(Generic[Answer]):
         elif self._process.answers.ended:
             self._died(timed_out=False)
 
-    def _answered(self, answer: Answer | UserError, fit: bool) -> None:
+    def _answered(self, answer: Answer | UserError, fit: bool, changes: Collection[str]) -> None:
         self.over = True
         self._end_control()
         self._outcome = answer
         if fit and self._done_with is not None:
-            self._done_with(self._process)
+            self._done_with(self._process, changes)
         else:
             self._process.reap(killed=fit)
 
@@ -196,7 +210,7 @@ class PendingAnswer(Generic[Answer]):
     def _ends_in_time(self) -> bool:
         """Wait for a process that has closed its pipe: it is about to end, or goes on silently."""
         while not self._process.has_ended:
-            if time.monotonic() > self._deadline:
+            if self._is_late():
                 self._process.end_with_stack()
                 return False
             time.sleep(_LOOK_SECONDS / 10)
@@ -213,6 +227,8 @@ class PendingAnswer(Generic[Answer]):
             death = replace(death, out_of_memory=True)
         elif self._another is not None and death.perhaps_from_outside and self._may_ask_again():
             self.over = False
+            if self._limit is not None:
+                self._limit.clear()
             self._control = ControlProcess()
             self._process = self._another()
             self.alone = True
@@ -238,6 +254,7 @@ class ForkPool(Generic[Answer]):
         self._seconds = seconds
         self._most = most
         self._ready: list[AnsweringFork[Answer]] = []
+        self._habits = Habits()
 
     def ask(self, question: Any) -> PendingAnswer[Answer]:
         """Put a question to a process that is ready, or to a new one."""
@@ -249,8 +266,16 @@ class ForkPool(Generic[Answer]):
         return self._pending(self._new_process(), question)
 
     def _pending(self, process: AnsweringFork[Answer], question: Any) -> PendingAnswer[Answer]:
-        done_with, another = self._ready.append, self._new_process
-        return PendingAnswer(process, question, self._seconds, done_with, another)
+        return PendingAnswer(process, question, self._seconds, self._keep, self._new_process)
+
+    def _keep(self, process: AnsweringFork[Answer], changes: Collection[str]) -> None:
+        """Let a process answer more, unless its last question changed what is no habit."""
+        self._habits.count_test()
+        self._habits.count_changes(changes)
+        if all(name in self._habits for name in changes):
+            self._ready.append(process)
+        else:
+            process.reap(killed=True)
 
     def _new_process(self) -> AnsweringFork[Answer]:
         return AnsweringFork(self._answer, quiet=True, most=self._most)
@@ -270,7 +295,7 @@ class ForkPool(Generic[Answer]):
 class IsolatedRun(PendingAnswer[Answer]):
     """A function that runs in a process of its own; `end` kills it with everything it started.
 
-    `quiet`: drop what it prints.
+    `quiet`: drop what it prints. `limit`: one that the function sets for parts of its work.
 
     >>> run = IsolatedRun(lambda: 6 * 7, seconds=5)
     >>> wait_for_any([run])
@@ -279,12 +304,18 @@ class IsolatedRun(PendingAnswer[Answer]):
     """
 
     def __init__(
-        self, run: Callable[[], Answer], seconds: float, memory: int = 0, *, quiet: bool = False
+        self,
+        run: Callable[[], Answer],
+        seconds: float,
+        memory: int = 0,
+        *,
+        quiet: bool = False,
+        limit: SharedLimit | None = None,
     ) -> None:
         def start() -> AnsweringFork[Answer]:
             return AnsweringFork(lambda _: run(), memory, quiet=quiet, most=1)
 
-        super().__init__(start(), None, seconds, another=start)
+        super().__init__(start(), None, seconds, another=start, limit=limit)
 
 
 def wait_for_any(runs: Collection[PendingAnswer[Any]], until: float | None = None) -> None:
@@ -327,6 +358,7 @@ def _serve(
     wait_for_parent: Callable[[], None],
 ) -> None:
     arriving = frames.Frames(questions, pickle.loads)
+    state = ProcessState() if most > 1 else None
     for left in reversed(range(most)):
         question = arriving.next()
         if arriving.ended:  # nobody will ask any more
@@ -336,9 +368,10 @@ def _serve(
             reply = answer(question)
         except UserError as error:
             reply = error
-        fit = left > 0 and _left_nothing()
+        changes = state.changes() if state is not None and left > 0 and _left_nothing() else None
+        fit = changes is not None and not changes.taken
         wait_for_parent()
-        frames.send_pickled(replies, (reply, fit))
+        frames.send_pickled(replies, (reply, fit, changes.others if changes else ()))
         if not fit:
             return
 

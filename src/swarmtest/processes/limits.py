@@ -10,7 +10,8 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from swarmtest.core.errors import UserError
 from swarmtest.core.private_files import hide_private_files
@@ -75,6 +76,88 @@ def limit_memory(memory: int) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     soft = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
     resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+@contextlib.contextmanager
+def memory_limited(memory: int) -> Iterator[None]:
+    """Let this process, and what it starts, hold so many bytes for a while."""
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    limit_memory(memory)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, before)
+
+
+@contextlib.contextmanager
+def own_memory_limit_lifted() -> Iterator[None]:
+    """Lift this process's memory limit while a program starts, so that it does not inherit it.
+
+    A program that was built with a sanitizer reserves terabytes, and would not start under the
+    limit of a worker.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    if soft == hard:
+        yield
+        return
+    resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+def own_memory_limit() -> int:
+    """Return how many bytes of data this process may hold; 0: no limit."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_DATA)
+    return 0 if soft == resource.RLIM_INFINITY else soft
+
+
+_PAGE = resource.getpagesize()
+_NAMERS = ("llvm-symbolizer", "addr2line", "atos")
+_FIRST_LOOK, _LOOK = 0.01, 0.03
+"""Seconds until the first look at the memory of a program, and between looks."""
+
+
+class ResidentLimit:
+    """How much memory a process, and what it started, may hold; somebody has to look.
+
+    >>> import os
+    >>> [ResidentLimit(os.getpid(), most).is_exceeded() for most in (1 << 40, 1)]
+    [False, True]
+    """
+
+    def __init__(self, pid: int, most: int) -> None:
+        self._pid = pid
+        self._most = most
+        self.exceeded = False
+        """Whether it held more when somebody looked."""
+        self.patience = _FIRST_LOOK
+        """Seconds until the next look."""
+
+    def is_exceeded(self) -> bool:
+        """Look; return whether it holds more than it may."""
+        self.patience = _LOOK
+        self.exceeded = resident_bytes(self._pid) > self._most
+        return self.exceeded
+
+
+def resident_bytes(pid: int) -> int:
+    """Return how much memory a process and its children hold, and theirs; 0 if it is gone.
+
+    Pages of files do not count, nor does the program that a sanitizer starts to name functions.
+    """
+    pages = 0
+    waiting = [pid]
+    while waiting:
+        process = waiting.pop()
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            _, resident, shared, *_ = Path(f"/proc/{process}/statm").read_text().split()
+            if process == pid or Path(f"/proc/{process}/comm").read_text().strip() not in _NAMERS:
+                pages += int(resident) - int(shared)
+            children = Path(f"/proc/{process}/task/{process}/children").read_text()
+            waiting += map(int, children.split())
+    return pages * _PAGE
 
 
 def dump_stack_on_death(file: int) -> None:

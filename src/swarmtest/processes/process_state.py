@@ -26,6 +26,7 @@ import threading
 
 # By their names: a test may replace what these modules have.
 from _locale import LC_ALL, setlocale
+from _signal import getsignal  # type: ignore[import-not-found]  # it makes no enumerations
 from collections import Counter
 from collections.abc import Callable, Collection, Container
 from contextlib import suppress
@@ -34,7 +35,7 @@ from functools import partial
 from operator import itemgetter
 from os import getcwd, getegid, geteuid, getgid, getgroups, getpriority, getuid, stat, umask
 from resource import getrlimit
-from signal import getitimer, getsignal, pthread_sigmask
+from signal import getitimer, pthread_sigmask
 from sys import getprofile, getrecursionlimit, gettrace
 from threading import active_count
 from typing import Any, NamedTuple
@@ -155,6 +156,8 @@ _PARTS = [
     _Part("the priority", _priority, _never),
     _Part("threads", active_count, _never),
 ]
+_READS = [part.read for part in _PARTS]
+_UNREADABLE = (OSError, ValueError, LookupError, AttributeError, TypeError)
 
 
 @dataclass(frozen=True)
@@ -172,6 +175,9 @@ class StateChanges:
         ('RLIMIT_AS', 'timers')
         """
         return (*self.taken, *(name for name in self.others if name not in habits))
+
+
+_NOTHING = StateChanges()
 
 
 class ProcessState:
@@ -199,6 +205,9 @@ class ProcessState:
 
     def changes(self) -> StateChanges:
         """Return what is different now."""
+        with suppress(*_UNREADABLE):
+            if [read() for read in _READS] == self._before:
+                return _NOTHING
         taken: list[str] = []
         others: list[str] = []
         for part, before in zip(_PARTS, self._before, strict=True):
@@ -212,7 +221,7 @@ class ProcessState:
 
 def _value(part: _Part) -> Any:
     """Return the value of a part; None if it cannot be read any more."""
-    with suppress(OSError, ValueError, LookupError, AttributeError, TypeError):
+    with suppress(*_UNREADABLE):
         return part.read()
     return None
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -54,6 +55,10 @@ class _ChildProcesses:
         """Children that were started on purpose, and perhaps some that have ended since."""
         self.ends: dict[int, tuple[int, float]] = {}
         """Status and CPU seconds of children that have ended, until they are reaped."""
+        self.reported_ns: dict[int, int] = {}
+        """CPU time that children which still live have reported, of theirs and their children."""
+        self.parent = 0
+        """The process that forked this one; 0 if that is not known."""
         self.supervisions = 0
         self.is_reaper = False
         """Whether it adopts orphans as long as it lives."""
@@ -78,12 +83,15 @@ os.register_at_fork(after_in_child=_forget)
 
 def fork() -> int:
     """Fork this process; return the child's id, or 0 in the child."""
+    parent = os.getpid()
     with _state.lock, warnings.catch_warnings():
         # Other threads of this process may only wait, or belong to a run that is over.
         warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
         pid = os.fork()
         if pid:
             _state.wanted.add(pid)
+    if not pid:
+        _state.parent = parent
     return pid
 
 
@@ -98,6 +106,38 @@ def spawn(words: Any, **options: Any) -> subprocess.Popen[Any]:
 def keep(pid: int) -> None:
     """Declare a child that lives across tests: it is no stray."""
     _state.wanted.add(pid)
+
+
+# The CPU time of children.
+
+
+def report_cpu(pid: int, nanoseconds: int) -> None:
+    """Count CPU time of a child that lives on, like a fork server that has run a test."""
+    _state.reported_ns[pid] = _state.reported_ns.get(pid, 0) + nanoseconds
+
+
+def reported_cpu_ns() -> int:
+    """Return the CPU time that `report_cpu` counted, of children that still live."""
+    return sum(_state.reported_ns.values()) if _state.reported_ns else 0
+
+
+def children_cpu_ns() -> int:
+    """Return the CPU time of children that have ended, and what the others have reported.
+
+    It only grows. What a child reported is not counted again when the child ends.
+
+    >>> before = children_cpu_ns()
+    >>> _ = subprocess.run(["python3", "-c", "sum(range(1_000_000))"])
+    >>> children_cpu_ns() - before > 1_000_000
+    True
+    """
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return int((usage.ru_utime + usage.ru_stime) * 1e9) + reported_cpu_ns()
+
+
+def cpu_ns() -> int:
+    """Return the CPU time of this process and of its children, as `children_cpu_ns` has it."""
+    return time.process_time_ns() + children_cpu_ns()
 
 
 # Ending children.
@@ -164,6 +204,7 @@ def reap(pid: int) -> tuple[int, float]:
     if not hasattr(os, "waitid"):
         kill_group(pid)
     _state.wanted.discard(pid)
+    _state.reported_ns.pop(pid, None)
     return _state.ends.pop(pid)
 
 
@@ -171,6 +212,8 @@ def die_with_parent() -> None:
     """Have the kernel kill this process when the thread that forked it ends (Linux)."""
     if _IS_LINUX:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if _state.parent and os.getppid() != _state.parent:
+            kill(os.getpid())  # it ended before the kernel was asked, which says nothing then
 
 
 # Adopting orphans.

@@ -171,7 +171,7 @@ class FailureReport:
             test = json.loads(small.test)
             if fault.kind in _EXCEPTIONS:
                 self.raising.append(test)
-            why = [*why, *self._handed_over(test, Fault(fault.kind, fault.signature))]
+            why = [*why, *self._handed_over(test, fault.fault)]
         details = _without_own_frames(shown.details)
         shown = shown._replace(details="")  # its last line would be shown twice
         life = life_lines(self._lives.after.get(fault.id), self._lives.before)

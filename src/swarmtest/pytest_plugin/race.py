@@ -8,12 +8,16 @@ again for each run.
 from __future__ import annotations
 
 import ast
+import asyncio
 import contextlib
+import hashlib
 import importlib.util
 import json
+import re
 import sys
 import threading
 import time
+from asyncio.base_events import BaseEventLoop
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.abc import Loader
@@ -171,7 +175,7 @@ class RacePlugin:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Any:
-        """Race a test that has passed and has started threads."""
+        """Race a test that has passed and has started threads, or tasks of asyncio."""
         with _counted_starts() as starts:
             answer = yield
         if starts and isinstance(item, pytest.Function):
@@ -221,19 +225,35 @@ class RacePlugin:
 
 @contextlib.contextmanager
 def _counted_starts() -> Iterator[list[str]]:
-    """Collect the names of the threads that are started meanwhile."""
+    """Collect the names of the threads, and of the tasks in tasks, that are started meanwhile."""
     started: list[str] = []
     original = threading.Thread.start
+    create_task = BaseEventLoop.create_task
 
     def start(thread: threading.Thread) -> None:
         started.append(thread.name)
         original(thread)
 
+    def create(loop: BaseEventLoop, coroutine: Any, **options: Any) -> Any:
+        task = create_task(loop, coroutine, **options)
+        if loop.is_running() and asyncio.current_task(loop) is not None:
+            started.append(task.get_name())
+        return task
+
     threading.Thread.start = start  # type: ignore[assignment,method-assign]
+    BaseEventLoop.create_task = create  # type: ignore[assignment,method-assign]
     try:
         yield started
     finally:
         threading.Thread.start = original  # type: ignore[method-assign]
+        BaseEventLoop.create_task = create_task  # type: ignore[method-assign]
+
+
+def _file_name(nodeid: str, fault: str) -> str:
+    """Return the name of the file of a race; each parametrisation of a test has its own."""
+    name = re.sub(r"[^A-Za-z0-9_]+", "-", nodeid.rpartition("::")[2]).strip("-")[:40]
+    number = hashlib.blake2b(nodeid.encode(), digest_size=2).hexdigest()
+    return f"{name}-{number}-{fault}.json"
 
 
 def _report(item: pytest.Item, result: RacedTest) -> str:
@@ -241,7 +261,7 @@ def _report(item: pytest.Item, result: RacedTest) -> str:
     assert result.test is not None
     assert result.test.explanation is not None
     explanation = result.test.explanation
-    file = item.config.rootpath / _SAVED / f"{result.fault}.json"
+    file = item.config.rootpath / _SAVED / _file_name(item.nodeid, result.fault)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(result.test.to_json(), indent=1) + "\n")
     return "\n".join(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +17,20 @@ from swarmtest.campaign.reduced_faults import reductions_of
 from swarmtest.core.errors import UserError
 from swarmtest.core.formatting import plural
 from swarmtest.coverage.options import CoverageOptions
-from swarmtest.race.explanation import explore
+from swarmtest.race.explanation import explore, search_all
+from swarmtest.race.mermaid import mermaid_text
 from swarmtest.race.race_test import RaceTest
 from swarmtest.race.raced_program import MODES, SECONDS, RacedProgram, split_kinds
 from swarmtest.race.regression_test import replay_code
-from swarmtest.race.views import after_data, after_text
+from swarmtest.race.views import after_data, after_text, search_text
 from swarmtest.reduce.fault_reductions import reduce_and_show
 from swarmtest.reduce.named_tests import named_test
 from swarmtest.store import open_store
 from swarmtest.store.fault_lives import fault_lives, lives_by_recorded_fault
 from swarmtest.store.interface import Store
 from swarmtest.subjects.loading import SubjectReference
+from swarmtest.ui import completion
+from swarmtest.ui.help import HelpfulCommand
 from swarmtest.ui.options import store_option
 from swarmtest.ui.run_options import (
     budget_options,
@@ -35,7 +39,7 @@ from swarmtest.ui.run_options import (
     parse_reduction_time,
     parse_seed,
     reduce_options,
-    timeout_option,
+    timeout_option_of,
     view_options,
     workers_option,
 )
@@ -44,11 +48,13 @@ from swarmtest.ui.terminal.progress import JsonLines, ProgressView, view_for
 from swarmtest.ui.terminal.text import json_text
 
 _DEFAULT_BUDGET = Budget(tests=1_000, wall_seconds=20.0)
+_SYSTEMATIC_BUDGET = Budget(wall_seconds=60.0)
+_NO_LIMIT = 24 * 3600.0
 _NATIVE = "swarmtest.native_command"
 _DEFAULT_NEIGHBOURS = 1_000
 
 
-class _RaceCommand(click.Command):
+class _RaceCommand(HelpfulCommand):
     """A command that leaves everything after ``--`` to the program named there."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -60,7 +66,12 @@ class _RaceCommand(click.Command):
 
 
 @click.command(cls=_RaceCommand)
-@click.argument("path", metavar="PATH[::NAME] | -- PROGRAM [ARGUMENT]...", required=False)
+@click.argument(
+    "path",
+    metavar="PATH[::NAME] | -- PROGRAM [ARGUMENT]...",
+    required=False,
+    shell_complete=completion.files,
+)
 @budget_options
 @click.option(
     "--seed",
@@ -97,18 +108,29 @@ class _RaceCommand(click.Command):
 @click.option(
     "--isolated", is_flag=True, help="Run each test in its own process; scripts always do."
 )
-@click.option("--save", metavar="FILE.py", help="Write a pytest test that replays the race.")
+@click.option(
+    "--save",
+    metavar="FILE",
+    help="Write a pytest test that replays the race (.py), or its diagram for Mermaid (.mmd).",
+)
 @click.option(
     "--after",
     metavar="FAULT | FILE",
     help="After a fix: try schedules near the one that showed this fault, and bound how many fail.",
 )
 @click.option(
+    "--preemptions",
+    type=click.IntRange(0, 10),
+    metavar="N",
+    help="For small programs: run all schedules that stop a thread at most N times although it "
+    "could continue.",
+)
+@click.option(
     "--expect",
     metavar="STATUS,...",
     help="Exit statuses of a native program that are not failures.  [default: 0]",
 )
-@timeout_option
+@timeout_option_of(f"{SECONDS:g}s; for native programs 10s")
 @workers_option
 @reduce_options
 @fail_on_option
@@ -120,12 +142,15 @@ def race(context: click.Context, /, path: str | None, **options: Any) -> int:
 
     \b
     swarmtest race shop.py::sell_out             a function without arguments
-    swarmtest race tests/test_shop.py::test_sell a pytest test, with its fixtures
+    swarmtest race tests/test_shop.py::test_sell  a pytest test, with its fixtures
     swarmtest race server.py                     a script; each run has its own process
     swarmtest race -- ./server --port 0          any program with POSIX threads
 
     Each run has settings of its own, drawn as a swarm: how the next thread is chosen, and where
     threads are switched. Without limits it ends after 1,000 runs or 20 seconds.
+
+    With --preemptions 2, all schedules with at most two preemptions are run, or as many as fit into
+    60 seconds.
 
     Exit status: 0 no fault (with --fail-on new: no new one), 1 faults found.
     """
@@ -133,8 +158,13 @@ def race(context: click.Context, /, path: str | None, **options: Any) -> int:
     reference = _reference(path, native, options)
     if options["after"]:
         return _check_fix(reference, options)
-    if options["save"] and (native or not options["save"].endswith(".py")):
-        raise UserError("--save writes a test of a Python program: name a file that ends in .py")
+    if options["preemptions"] is not None:
+        return _search_systematically(reference, options)
+    if options["save"] and (native or not options["save"].endswith((".py", ".mmd"))):
+        raise UserError(
+            "--save writes a test of a Python program: name a file that ends in .py, or in .mmd "
+            "for its diagram"
+        )
     parse_reduction_time(options)
     budget = parse_budget(options) or _DEFAULT_BUDGET
     view = view_for(
@@ -151,8 +181,8 @@ def _reference(path: str | None, native: list[str] | None, options: dict[str, An
     if native is not None:
         if path is not None or not native:
             raise UserError("a native program is named after --: swarmtest race -- ./program args")
-        for name in ("cover", "mode", "isolated", "after"):
-            if options[name]:
+        for name in ("cover", "mode", "isolated", "after", "preemptions"):
+            if options[name] not in (None, False, ()):
                 raise UserError(
                     f"--{options[name] if name == 'mode' else name} works only for Python programs"
                 )
@@ -229,7 +259,7 @@ def _code_coverage(reference: str, options: dict[str, Any]) -> CoverageOptions |
 
 
 def _save_replay(path: Path, subject: Any, store: Store, outcome: Outcome) -> None:
-    """Write a test that replays the most frequent fault that could be replayed."""
+    """Write a test that replays the most frequent fault that could be replayed, or its diagram."""
     reductions = reductions_of(store, outcome.campaign)
     reduced = [reductions[fault.id].test for fault in outcome.faults if fault.id in reductions]
     tests = [RaceTest.from_json(json.loads(test)) for test in reduced if test]
@@ -237,12 +267,19 @@ def _save_replay(path: Path, subject: Any, store: Store, outcome: Outcome) -> No
     if not tests:
         click.echo(f"{path} was not written: no fault could be replayed")
         return
-    code = replay_code(subject.raced, tests[0], path.parent)
+    explanation = tests[0].explanation
+    if path.suffix == ".mmd":
+        code = mermaid_text(explanation) if explanation is not None else ""
+    else:
+        code = replay_code(subject.raced, tests[0], path.parent)
     try:
         path.write_text(code)
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror}") from None
-    click.echo(f"wrote {path}: it fails until the race is gone")
+    what = (
+        "the diagram, for Mermaid" if path.suffix == ".mmd" else "it fails until the race is gone"
+    )
+    click.echo(f"wrote {path}: {what}")
 
 
 def _check_fix(reference: str, options: dict[str, Any]) -> int:
@@ -261,3 +298,22 @@ def _check_fix(reference: str, options: dict[str, Any]) -> int:
         else after_text(explored, race_width())
     )
     return int(bool(explored.failures or explored.old_fails))
+
+
+def _search_systematically(reference: str, options: dict[str, Any]) -> int:
+    """Run all schedules with few preemptions."""
+    if options["save"] or options["kinds"] or options["mode"] == "noise":
+        raise UserError(
+            "--preemptions tries all schedules and keeps no campaign: it goes with neither --save "
+            "nor --coverage nor --noise"
+        )
+    budget = parse_budget(options) or _SYSTEMATIC_BUDGET
+    searched = search_all(
+        RacedProgram.parse(reference),
+        options["preemptions"],
+        budget.tests,
+        budget.wall_seconds or _NO_LIMIT,
+    )
+    data = asdict(searched)
+    click.echo(json_text(data) if options["as_json"] else search_text(searched, race_width()))
+    return int(searched.failed is not None)

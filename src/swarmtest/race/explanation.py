@@ -10,40 +10,62 @@ import platform
 import random
 import sys
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import plural
 from swarmtest.core.result import Fault
 from swarmtest.processes.fork import NoAnswer, in_fork
 from swarmtest.race.control.schedulers import (
-    POS,
-    RandomWalk,
+    LateTimers,
     Schedule,
     ScheduleReplay,
     Switch,
     ThreadScheduler,
 )
+from swarmtest.race.control.systematic import search_schedules
 from swarmtest.race.control.tasks import ThreadTask
 from swarmtest.race.free.noise import Noise
 from swarmtest.race.noise_settings import NoiseSettings
 from swarmtest.race.race_test import POLICIES, ControlSettings, RaceTest
 from swarmtest.race.raced_program import RacedProgram
-from swarmtest.race.racer import Racer, RunOutcome
+from swarmtest.race.racer import Racer, RunOutcome, WorkTime
 from swarmtest.race.timeline import STUCK, Explanation
 
 _REPLAYS = 10
 _FEASIBLE_RUNS = 200
+_FEASIBLE_ISOLATED_RUNS = 40
+"""The same if each run has a process of its own."""
+_FEASIBLE_SETTINGS = (
+    ControlSettings("random-walk"),
+    ControlSettings("random-walk", switches=16),
+    ControlSettings("pos"),
+    ControlSettings("random-walk", switches=4),
+    ControlSettings("pct"),
+)
+"""How the schedules are drawn in which a fault is looked for again, used in turn."""
 _FEASIBLE_SECONDS = 3.0
+_UNKNOWN_TRUTH = "the time was up before it was known whether it happens on your interpreter"
+_NOT_MINIMAL = "the time was up before the schedule was minimal: fewer switches may be enough"
+
+
+Explained = tuple[Schedule, Explanation]
 
 
 def explain_schedule(
-    racer: Racer, schedule: Schedule, fault: Fault
-) -> tuple[Schedule, Explanation]:
+    racer: Racer,
+    schedule: Schedule,
+    fault: Fault,
+    on_better: Callable[[Explained], None] = lambda explained: None,
+) -> Explained:
     """Return the fewest switches that show a fault, and an explanation of them.
 
     The schedule is replayed ten times first. If no replay shows the fault, it depends on more than
-    the order of threads, and a `UserError` says so.
+    the order of threads, and a `UserError` says so. If the fault shows in a schedule that this
+    interpreter can make, that schedule is returned and explained.
+
+    `on_better` gets what is known after each step of this work, which may take long.
     """
     shown = sum(racer.follow(schedule).fault == fault for _ in range(_REPLAYS))
     if not shown:
@@ -52,17 +74,23 @@ def explain_schedule(
             "than the order of its threads (random numbers, time, files, what earlier runs left); "
             "--isolated gives each run a process of its own"
         )
+
+    def explained(schedule: Schedule, truth: str, *notes: str) -> Explained:
+        traced = racer.follow(schedule, traced=True)
+        return schedule, Explanation(
+            fault.signature,
+            message_of_fault(traced.fault or fault),
+            traced.rows,
+            (shown, _REPLAYS),
+            truth,
+            tuple(map(str, schedule.switches)),
+            (*traced.notes, *notes),
+        )
+
+    on_better(explained(schedule, _UNKNOWN_TRUTH, _NOT_MINIMAL))
     smallest = racer.minimal(schedule, fault)
-    traced = racer.follow(smallest, traced=True)
-    return smallest, Explanation(
-        fault.signature,
-        message_of_fault(traced.fault or fault),
-        traced.rows,
-        (shown, _REPLAYS),
-        describe_feasibility(racer, smallest, fault),
-        tuple(map(str, smallest.switches)),
-        traced.notes,
-    )
+    on_better(explained(smallest, _UNKNOWN_TRUTH))
+    return explained(*with_evidence(racer, smallest, fault))
 
 
 def message_of_fault(fault: Fault) -> str:
@@ -74,28 +102,69 @@ def message_of_fault(fault: Fault) -> str:
     return lines[frames[-1] + 1 if frames else -1].strip()
 
 
-def describe_feasibility(racer: Racer, schedule: Schedule, fault: Fault) -> str:
-    """Tell whether a fault can occur with switches only where this interpreter makes them."""
+def with_evidence(racer: Racer, schedule: Schedule, fault: Fault) -> tuple[Schedule, str]:
+    """Return a schedule that shows a fault, and what it says about this interpreter.
+
+    An interpreter with a lock switches threads only at some places. If the fault shows in a
+    schedule with switches only there, that schedule is the evidence, and is returned.
+    """
     python = f"Python {platform.python_version()}"
+    shown = f"happens on your interpreter ({python}): shown by this schedule"
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
-        return f"happens on your interpreter ({python}, free-threaded)"
-    if not schedule.switches or racer.follow(schedule, feasible=True).fault == fault:
-        return f"happens on your interpreter ({python})"
-    tried, deadline = 0, time.monotonic() + _FEASIBLE_SECONDS
-    while tried < _FEASIBLE_RUNS and time.monotonic() < deadline:
-        if _run_feasible(racer, tried).fault == fault:
-            return f"happens on your interpreter ({python}), by another schedule"
+        return schedule, f"happens on your interpreter ({python}, free-threaded): shown by this one"
+    if not schedule.switches:
+        return schedule, shown
+    if any(switch.step or switch.late for switch in schedule.switches):
+        return _with_own_order(racer, schedule, fault)
+    if racer.follow(replace(schedule, feasible=True)).fault == fault:
+        return schedule, shown
+    most = _FEASIBLE_ISOLATED_RUNS if racer.is_isolated else _FEASIBLE_RUNS
+    tried, allowed = 0, WorkTime(_FEASIBLE_SECONDS)
+    while tried < most and not allowed.is_over:
+        ran = _run_feasible(racer, tried, schedule.library)
         tried += 1
-    hint = "" if tried >= _FEASIBLE_RUNS else "perhaps "
-    return (
-        f"{hint}only on free-threaded builds: not seen in {tried} schedules that switch only where "
-        f"{python} can"
+        if ran.fault == fault:
+            return _anywhere(racer, racer.minimal(ran.schedule, fault), fault), shown
+    return schedule, (
+        f"not seen on your interpreter ({python}) in {plural(tried, 'schedule')} that respect its "
+        "lock"
     )
 
 
-def _run_feasible(racer: Racer, seed: int) -> RunOutcome:
-    scheduler: ThreadScheduler = POS(seed) if seed % 2 else RandomWalk(seed)
-    return racer.scheduled(scheduler, feasible=True)
+_OWN_ORDER = "happens with asyncio's own order of tasks"
+
+
+def _with_own_order(racer: Racer, schedule: Schedule, fault: Fault) -> tuple[Schedule, str]:
+    """Return a schedule in which tasks run in asyncio's own order, if one shows the fault."""
+    shown = f"{_OWN_ORDER}, when timers are late: shown by this schedule"
+    if not any(switch.step for switch in schedule.switches):
+        return schedule, shown
+    tried, allowed = 0, WorkTime(_FEASIBLE_SECONDS)
+    while tried < _FEASIBLE_RUNS and not allowed.is_over:
+        ran = racer.scheduled(LateTimers(tried))
+        tried += 1
+        if ran.fault == fault:
+            smallest = racer.minimal(ran.schedule, fault)
+            if not any(switch.step for switch in smallest.switches):
+                return smallest, shown if smallest.switches else f"{_OWN_ORDER}: shown by this one"
+    return schedule, (
+        f"seen when ready tasks run in another order than asyncio's; not seen in "
+        f"{plural(tried, 'schedule')} that keep it"
+    )
+
+
+def _anywhere(racer: Racer, schedule: Schedule, fault: Fault) -> Schedule:
+    """Return a feasible schedule as one whose places can be named, if it shows the fault too."""
+    placed = racer.numbered(replace(schedule, feasible=False))
+    both = placed, replace(placed, feasible=True)
+    return placed if all(racer.follow(one).fault == fault for one in both) else schedule
+
+
+def _run_feasible(racer: Racer, seed: int, library: bool) -> RunOutcome:
+    """Run with switches only where the interpreter makes them: with many of them, or with few."""
+    settings = _FEASIBLE_SETTINGS[seed % len(_FEASIBLE_SETTINGS)]
+    scheduler = racer.scheduler(settings, seed, library)
+    return racer.scheduled(scheduler, feasible=True, library=library)
 
 
 # Finding a schedule for a failure under noise. Noise delayed threads at some of their probes, and
@@ -116,15 +185,15 @@ _EXTRA_CHOICE_PROBABILITY = 0.4
 
 def find_schedule(racer: Racer, test: RaceTest) -> RunOutcome:
     """Return a controlled run that shows the fault of a test with noise."""
-    deadline = time.monotonic() + _SECONDS
+    allowed = WorkTime(_SECONDS)
     tried = policy_runs = 0
-    while tried < _RUNS and time.monotonic() < deadline:
+    while tried < _RUNS and not allowed.is_over:
         if test.seen and tried % 3 != 2:
             ran = _run_near_noise(racer, test, tried)
         else:
             ran = _run_policy(racer, test.seed, policy_runs)
             policy_runs += 1
-        if ran.fault is not None and ran.fault.id == test.fault:
+        if ran.fault is not None and ran.fault.key == test.fault:
             return ran
         tried += 1
     raise UserError(f"seen with noise, but in none of {tried:,} controlled schedules")
@@ -263,7 +332,7 @@ def _explore_here(
     first_failure = old if old.fault else None
     runs = failures = 0
     while (tests is None or runs < tests) and time.monotonic() - begin < limit:
-        nearby = neighbour(old.schedule, lengths, rng)
+        nearby = neighbour(replace(old.schedule, feasible=False), lengths, rng)
         ran = racer.scheduled(ScheduleReplay(nearby))
         if ran.problem:
             raise UserError(f"{raced.reference}: {ran.problem}")
@@ -302,7 +371,7 @@ def neighbour(schedule: Schedule, lengths: dict[str, int], chance: random.Random
         switches.append(
             Switch(thread, chance.randint(1, max(lengths[thread], 1)), chance.choice(threads))
         )
-    return Schedule(tuple(sorted(switches, key=lambda switch: switch.at)))
+    return schedule.with_switches(sorted(switches, key=lambda switch: switch.at))
 
 
 def _moved(switch: Switch, threads: Sequence[str], rng: random.Random) -> Switch:
@@ -312,3 +381,76 @@ def _moved(switch: Switch, threads: Sequence[str], rng: random.Random) -> Switch
     at = max(1, switch.at + rng.choice((-distance, distance)))
     named = rng.choice(threads) if threads and rng.random() < _REDIRECT_PROBABILITY else switch.next
     return replace(switch, at=at, next=named, site="", nth=0)
+
+
+# Trying all schedules with few preemptions.
+
+
+@dataclass(frozen=True)
+class BoundedSearch:
+    """The outcome of running all schedules with at most so many preemptions."""
+
+    program: str
+    wanted: int
+    """The number of preemptions that was asked for."""
+    complete: int
+    """With at most so many preemptions, all schedules were run; -1 if not even those without."""
+    failed: int | None
+    """The number of preemptions of the first schedule that failed; None if none did."""
+    runs: int
+    seconds: float
+    explanation: Explanation | None
+    problems: tuple[str, ...] = ()
+    """Why schedules did not come to their ends, one line for each of them."""
+
+
+def search_all(
+    raced: RacedProgram, preemptions: int, tests: int | None, seconds: float
+) -> BoundedSearch:
+    """Run all schedules of a program with few preemptions, in a process of its own."""
+    try:
+        return in_fork(
+            lambda: _search_here(raced, preemptions, tests, seconds), seconds + _EXTRA_SECONDS
+        )
+    except NoAnswer as error:
+        raise UserError(f"{raced.reference}: {error}") from None
+
+
+def _search_here(
+    raced: RacedProgram, preemptions: int, tests: int | None, seconds: float
+) -> BoundedSearch:
+    racer = Racer(raced)
+    begin = time.monotonic()
+    first, _ = racer.systematic(())
+    if first.problem:
+        raise UserError(f"{raced.reference}: {first.problem}")
+    if first.tasks > 1 and first.tasks == first.threads:
+        raise UserError(
+            f"{raced.reference}: --preemptions is for threads; the order of tasks of asyncio and "
+            "late timers are not tried systematically"
+        )
+
+    def is_over(runs: int) -> bool:
+        return time.monotonic() - begin > seconds or (tests is not None and runs >= tests)
+
+    problems: list[str] = []
+
+    def fails(ran: RunOutcome) -> bool:
+        problems.extend([ran.problem] if ran.problem else [])
+        return ran.fault is not None
+
+    searched = search_schedules(racer.systematic, fails, preemptions, is_over)
+    explanation = None
+    if searched.found is not None and searched.found.fault is not None:
+        found = searched.found
+        explanation = explain_schedule(racer, found.schedule, searched.found.fault)[1]
+    return BoundedSearch(
+        raced.reference,
+        preemptions,
+        searched.complete,
+        None if searched.found is None else searched.preemptions,
+        searched.runs,
+        time.monotonic() - begin,
+        explanation,
+        tuple(problems),
+    )

@@ -5,6 +5,7 @@ Its fixtures are set up and torn down around each run.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import inspect
 import os
@@ -69,11 +70,6 @@ def _collection_errors(session: pytest.Session) -> list[str]:
 
 def item_program(item: pytest.Item) -> Callable[[], object]:
     """Return a collected test as a program; fixtures of wider scope are set up once, before it."""
-    if inspect.iscoroutinefunction(getattr(item, "obj", None)):
-        raise UserError(
-            f"{item.nodeid} is an async test: asyncio runs in one thread: there is nothing to "
-            "schedule"
-        )
     try:
         _set_up(item)
     except pytest.skip.Exception as skip:
@@ -97,13 +93,20 @@ def item_program(item: pytest.Item) -> Callable[[], object]:
 
 def _call_test(item: pytest.Item) -> None:
     """Call the test function directly, so that no frames of pytest appear in its traceback."""
+    is_async = inspect.iscoroutinefunction(getattr(item, "obj", None))
+    if is_async and item.get_closest_marker("anyio"):
+        item.ihook.pytest_pyfunc_call(pyfuncitem=item)
+        return
     if type(item) is not pytest.Function:
         item.runtest()
         for failure in item.__dict__.pop("_excinfo", None) or ():  # where a TestCase leaves it
             raise failure.value
         return
-    names = item._fixtureinfo.argnames
-    item.obj(**{name: item.funcargs[name] for name in names})
+    arguments = {name: item.funcargs[name] for name in item._fixtureinfo.argnames}
+    if is_async:
+        asyncio.run(item.obj(**arguments))
+    else:
+        item.obj(**arguments)
 
 
 def _set_up(item: Any) -> None:

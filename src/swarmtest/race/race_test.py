@@ -27,6 +27,8 @@ POLICIES = ("random-walk", "pct", "pos")
 """The policies that decide which thread runs next in a controlled run."""
 HEURISTICS = ("halt-one-thread", "tamper-timeouts", "one-variable", "predecessors")
 """The heuristics that choose where and how noise is made."""
+LIBRARY = "library-lines"
+"""The feature that also switches threads at the lines of code without probes."""
 SHARED = "shared-only"
 """The feature that switches or disturbs threads only before accesses to shared variables."""
 _CONTROLLED_SHARE = 0.99
@@ -39,6 +41,8 @@ _POLICY_RATE = 0.9
 """The inclusion rate of a policy. Runs of a configuration that includes none use noise only."""
 _SWITCHES = (16, 32, 64)
 _FREQUENCIES = (10, 30, 100, 300)
+_LIBRARY_RATE = 0.1
+"""The inclusion rate of switches in code without probes, which make a run slow."""
 _RESTRICTION_RATE = 0.25
 """The inclusion rate of features that keep switches or noise away from most places."""
 
@@ -56,12 +60,16 @@ class ControlSettings:
     shared: bool = False
     switches: int = 0
     """About how many times a random walk chooses a thread in a run; 0 means at each probe."""
+    library: bool = False
+    """Whether threads are also switched at the lines of code without probes."""
 
     def __str__(self) -> str:
         depth = f" of depth {self.depth}" if self.policy == "pct" else ""
         if self.policy == "random-walk" and self.switches:
             depth = f" of some {self.switches} choices"
         where = ", switching before shared variables only" if self.shared else ""
+        if self.library:
+            where = ", switching at lines of code without probes, too"
         return f"control: {self.policy}{depth}{where}"
 
 
@@ -72,7 +80,7 @@ def race_space(modes: Sequence[str] = ("control", "noise")) -> Space:
     """Return the space of all settings of the given modes of running threads.
 
     >>> race_space(["control"]).feature_names
-    ('random-walk', 'pct', 'pos', 'shared-only')
+    ('random-walk', 'pct', 'pos', 'library-lines', 'shared-only')
     """
     dimensions: list[Dimension] = []
     mode_features: list[str] = []
@@ -83,6 +91,7 @@ def race_space(modes: Sequence[str] = ("control", "noise")) -> Space:
             *(Feature(name, rate=rate) for name in POLICIES),
             Integer("depth", 1, 5, default=3),
             Choice("switches", _SWITCHES, ordered=True, default=32),
+            Feature(LIBRARY, rate=_LIBRARY_RATE),
         ]
     if "noise" in modes:
         mode_features += KIND_NAMES
@@ -110,7 +119,7 @@ def settings_of(configuration: Configuration, seed: int) -> RunSettings:
     if controlled:
         (policy,) = rng.choices(policies, [_POLICY_WEIGHTS[name] for name in policies])
         depth, switches = (int(configuration.settings[name]) for name in ("depth", "switches"))
-        return ControlSettings(policy, depth, SHARED in included, switches)
+        return ControlSettings(policy, depth, SHARED in included, switches, LIBRARY in included)
     return NoiseSettings.of_names(
         int(configuration.settings["frequency"]),
         [rng.choice(noises)],
@@ -126,7 +135,8 @@ def features_of(settings: RunSettings) -> set[str]:
     ['pos', 'shared-only']
     """
     if isinstance(settings, ControlSettings):
-        return {settings.policy, *([SHARED] if settings.shared else [])}
+        where = {SHARED: settings.shared, LIBRARY: settings.library}
+        return {settings.policy, *(name for name, used in where.items() if used)}
     return {str(settings.kind), *settings.heuristics}
 
 

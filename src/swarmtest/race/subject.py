@@ -3,31 +3,43 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import plural
 from swarmtest.core.result import Result, Verdict
-from swarmtest.processes.fork import NoAnswer, in_fork
+from swarmtest.processes.fork import NoAnswer, in_fork, last_answer
 from swarmtest.race.accelerator import accelerator_status
 from swarmtest.race.control.schedulers import RandomWalk
-from swarmtest.race.explanation import explain_schedule, find_schedule, message_of_fault
-from swarmtest.race.noise_settings import NoiseSettings
+from swarmtest.race.explanation import (
+    Explained,
+    explain_schedule,
+    find_schedule,
+    message_of_fault,
+)
+from swarmtest.race.noise_settings import KIND_NAMES, NoiseSettings
 from swarmtest.race.programs import Program
-from swarmtest.race.race_test import RaceTest, features_of, race_space, settings_of
+from swarmtest.race.race_test import POLICIES, RaceTest, features_of, race_space, settings_of
 from swarmtest.race.raced_program import REFERENCE, RacedProgram
-from swarmtest.race.racer import Racer, RunOutcome
+from swarmtest.race.racer import Racer, RunOutcome, is_overdue, note_uncontrolled
 from swarmtest.race.regression_test import replay_code
 from swarmtest.subjects.subject import Subject
 
 _LOADING_SECONDS = 20.0
 """Seconds allowed for importing the program."""
+_MANY_LINES = 50
+"""The number of lines of a package without probes from which on it is named."""
 _REPLAYS = 20
-_EXPLAINING_SECONDS = 60.0
-"""Seconds allowed for replaying, minimising and explaining a schedule."""
+_SILENCE_SECONDS = 60.0
+"""Seconds without a run after which the explanation of a schedule is given up."""
+_SIGN_SECONDS = 1.0
+_TRIES = 3
+"""How often a schedule is followed if a run has not come to its end."""
 
 
 class ThreadsSubject(Subject):
@@ -54,10 +66,11 @@ class ThreadsSubject(Subject):
     >>> subject = ThreadsSubject("counter.py::count_to_two")
     >>> outcome = Campaign(subject, "coin", 100, workers=1, store=":memory:").run()
     >>> [fault.signature for fault in outcome.faults]
-    ['AssertionError [count_to_two]']
+    ['AssertionError [count_to_two: assert total == 2]']
     """
 
     part = "switch"
+    alternatives: Mapping[str, Sequence[str]] = {"scheduler": POLICIES, "noise": KIND_NAMES}
     suffix = ".py"
     loads_late = True
 
@@ -94,12 +107,54 @@ class ThreadsSubject(Subject):
             return [f"{self.raced.reference}: {error}"]
         self.notes = (*ran.notes, *self._slow_coverage_notes())
         problem = ran.problem
+        if is_overdue(ran) and self._runs_freely():
+            note_uncontrolled(self.raced)
+            what = problem.partition("; ")[2].partition(":")[0]
+            self.notes = (*self.notes, f"threads cannot be controlled: {what}; runs use noise")
+            problem = ""
+        elif not problem:
+            self.notes = (*self.notes, *self._unwatched_notes())
         if ran.fault is not None and ran.threads == 1:
             arguments = " (it is run without arguments)" if self.raced.kind == "script" else ""
             problem = (
                 f"it fails before it starts a thread{arguments}: {message_of_fault(ran.fault)}"
             )
         return [f"{self.raced.reference}: {problem}"] if problem else []
+
+    def _runs_freely(self) -> bool:
+        """Return whether the program comes to its end with noise, which the user allows."""
+        if "noise" not in self.raced.modes:
+            return False
+        try:
+            ran = in_fork(
+                lambda: self.racer.run(NoiseSettings(), 0),
+                _LOADING_SECONDS + 2 * self.raced.seconds,
+            )
+        except NoAnswer:
+            return False
+        return not ran.problem
+
+    def _unwatched_notes(self) -> tuple[str, ...]:
+        """Say which packages do a part of the work and have no probes."""
+
+        def run_with_lines() -> RunOutcome:
+            return self.racer.scheduled(RandomWalk(0), library=True)
+
+        try:
+            ran = in_fork(run_with_lines, _LOADING_SECONDS + 2 * self.raced.seconds)
+        except NoAnswer:
+            return ()
+        busy = [(name, lines) for name, lines in ran.unwatched if lines >= _MANY_LINES]
+        if not busy:
+            return ()
+        names = [name for name, _ in busy]
+        lines = plural(sum(lines for _, lines in busy), "line")
+        watched = self.raced.cover or (self.raced.path,)
+        options = " ".join(f"--cover {name}" for name in (*watched, *names))
+        return (
+            f"no probes in {', '.join(names)} ({lines} in one run of its threads): threads are "
+            f"seldom switched there; {options} gives them probes",
+        )
 
     def _slow_coverage_notes(self) -> tuple[str, ...]:
         if not self.raced.coverage:
@@ -118,6 +173,7 @@ class ThreadsSubject(Subject):
     def run(self, test: Any) -> Result:
         """Run the program once, with the settings of a test."""
         race_test = RaceTest.from_json(test)
+        race_test = replace(race_test, settings=self.racer.possible(race_test.settings))
         return self._result(race_test, self.racer.run(race_test.settings, race_test.seed))
 
     def replay(self, test: Any) -> Result:
@@ -142,28 +198,58 @@ class ThreadsSubject(Subject):
         return self._result(race_test, ran)
 
     def reduced(self, test: Any, interesting: Callable[[Any], bool]) -> Any:
-        """Return the test with the fewest switches that still show its fault, and explained."""
+        """Return the test with the fewest switches that still show its fault, and explained.
+
+        If the process that does the work ends or hangs, the best test so far counts.
+        """
+
+        def explain(send: Callable[[Any], None]) -> None:
+            last = time.monotonic()
+
+            def show_life() -> None:
+                nonlocal last
+                if time.monotonic() - last > _SIGN_SECONDS:
+                    send(None)
+                    last = time.monotonic()
+
+            self.racer.on_run = show_life
+            small = self.explained(RaceTest.from_json(test), lambda each: send(each.to_json()))
+            send(small.to_json())
+
         try:
-            reduced = in_fork(lambda: self.explained(RaceTest.from_json(test)), _EXPLAINING_SECONDS)
+            reduced = last_answer(explain, _SILENCE_SECONDS)
         except NoAnswer as error:
             raise UserError(f"the schedule could not be minimised: {error}") from None
-        data = reduced.to_json()
-        return data if interesting(data) else test
+        return reduced if interesting(reduced) else test
 
-    def explained(self, test: RaceTest) -> RaceTest:
+    def explained(
+        self, test: RaceTest, on_better: Callable[[RaceTest], None] = lambda better: None
+    ) -> RaceTest:
         """Return a failing test with as few switches as possible and an explanation of them.
 
         A test with noise has no schedule, so controlled runs are tried until one shows its fault.
+        `on_better` gets tests on the way, which have a schedule with more switches.
         """
         ran = self._failing_controlled_run(test)
         assert ran.fault is not None
-        schedule, explanation = explain_schedule(self.racer, ran.schedule, ran.fault)
-        return replace(test, schedule=schedule, explanation=explanation)
+
+        def with_explanation(explained: Explained) -> RaceTest:
+            schedule, explanation = explained
+            return replace(test, schedule=schedule, explanation=explanation)
+
+        return with_explanation(
+            explain_schedule(
+                self.racer, ran.schedule, ran.fault, lambda e: on_better(with_explanation(e))
+            )
+        )
 
     def _failing_controlled_run(self, test: RaceTest) -> RunOutcome:
         """Return a controlled run that shows the test's fault."""
         if test.schedule is not None:
-            ran = self.racer.follow(test.schedule)
+            for _ in range(_TRIES):
+                ran = self.racer.follow(test.schedule)
+                if not ran.problem:
+                    break
         elif isinstance(test.settings, NoiseSettings):
             return find_schedule(self.racer, test)
         else:
@@ -190,7 +276,7 @@ class ThreadsSubject(Subject):
             kept_test = test.to_json() if self.keep_tests else None
             return Result(Verdict.PASSED, None, used, test=kept_test, covered=covered)
         schedule = None if isinstance(test.settings, NoiseSettings) else ran.schedule
-        failing = replace(test, schedule=schedule, fault=ran.fault.id, seen=ran.seen)
+        failing = replace(test, schedule=schedule, fault=ran.fault.key, seen=ran.seen)
         return Result(
             Verdict.FAILED,
             ran.fault,

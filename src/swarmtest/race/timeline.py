@@ -12,10 +12,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from swarmtest.coverage.scope import shown_path
-from swarmtest.race.coverage.trace import TraceStep
-from swarmtest.race.weaving.sites import SITES, Site
+from swarmtest.race.coverage.trace import AWAITS, TraceStep
+from swarmtest.race.weaving.accesses import GENERATOR
+from swarmtest.race.weaving.sites import LINE, SITES, Site
 
-STUCK = ("deadlock", "lost wake-up")
+STUCK = ("deadlock", "lost wake-up", "hang")
 """The kinds of faults in which threads wait forever."""
 _MAX_ROWS = 24
 
@@ -109,22 +110,53 @@ def rows_of(steps: Sequence[TraceStep], stuck: bool = False) -> tuple[TimelineRo
     """
     shared = shared_sites(steps)
     begin = next((i for i, step in enumerate(steps) if begins(step)), 0)
+    near = _steps_at_changes(steps, begin)
     shown = [
         step
-        for step in steps[begin:]
-        if (step.site >= 0 and SITES[step.site] in shared)
-        or (step.site < 0 and (stuck or not step.kind.startswith("thread.")))
+        for i, step in enumerate(steps)
+        if i >= begin
+        and (
+            i in near
+            or (step.site >= 0 and SITES[step.site] in shared)
+            or (step.site < 0 and (stuck or not step.kind.startswith("thread.")))
+        )
     ]
+    if not shown:  # what the threads share is changed where there are no probes
+        shown = [steps[i] for i in sorted(_around_changes(steps, begin))]
     rows: list[TimelineRow] = []
     for i, step in enumerate(shown):
         if i and _is_same_line(shown[i - 1], step):
             rows[-1] = _extended(rows[-1], step)
         else:
             rows.append(_row(step))
+        if step.kind == AWAITS:
+            continue  # the task waits: nobody has stopped it
         changes = i + 1 < len(shown) and shown[i + 1].thread != step.thread
         if changes and any(later.thread == step.thread for later in shown[i + 1 :]):
             rows[-1] = replace(rows[-1], stopped=True)
     return _shortened(rows)
+
+
+def _steps_at_changes(steps: Sequence[TraceStep], begin: int) -> set[int]:
+    """Return the steps around each change of threads that happens in code without probes.
+
+    What that code reads and writes is not known, so that nothing else would be shown.
+    """
+    changes = [i for i in range(begin + 1, len(steps)) if steps[i].thread != steps[i - 1].thread]
+    lines = {
+        step
+        for i in changes
+        if LINE in (steps[i - 1].kind, steps[i].kind)
+        for step in (i - 1, i)
+        if not steps[step].kind.startswith("thread.")
+    }
+    return lines | {i for i in range(begin, len(steps)) if steps[i].kind == AWAITS}
+
+
+def _around_changes(steps: Sequence[TraceStep], begin: int) -> set[int]:
+    changes = [i for i in range(begin + 1, len(steps)) if steps[i].thread != steps[i - 1].thread]
+    around = {step for i in changes for step in (i - 1, i)}
+    return {i for i in around if not steps[i].kind.startswith("thread.")}
 
 
 def _is_same_line(last: TraceStep, step: TraceStep) -> bool:
@@ -145,6 +177,10 @@ def _extended(row: TimelineRow, step: TraceStep) -> TimelineRow:
 
 def _actions(step: TraceStep) -> tuple[str, ...]:
     name = step.variable
+    if step.kind == AWAITS:
+        return (AWAITS,)
+    if step.kind == LINE:
+        return (f"in {step.function}",)
     if step.kind == "read":
         return (f"reads {name}: {step.before}" if step.before else f"reads {name}",)
     if step.kind == "write":
@@ -152,6 +188,8 @@ def _actions(step: TraceStep) -> tuple[str, ...]:
             return (f"writes {name}",)
         before = f"{step.before} -> " if step.before else ""
         return (f"writes {name}: {before}{step.after}",)
+    if step.site >= 0 and SITES[step.site].what == GENERATOR:
+        return (f"runs the generator {name}",)
     if step.kind == "call":
         changed = step.before != step.after
         value = f": {step.before} -> {step.after}" if changed else ""

@@ -15,7 +15,7 @@ from swarmtest.analysis.intervals import beta_cdf
 from swarmtest.campaign.campaign import Outcome
 from swarmtest.campaign.reduced_faults import reductions_of
 from swarmtest.core.formatting import format_percent, plural
-from swarmtest.race.explanation import Explored
+from swarmtest.race.explanation import BoundedSearch, Explored
 from swarmtest.race.race_test import FORMAT, NO_SCHEDULE, RaceTest
 from swarmtest.race.subject import ThreadsSubject
 from swarmtest.race.timeline import Explanation, TimelineRow, timeline_text
@@ -147,6 +147,43 @@ def after_text(explored: Explored, width: int) -> str:
             *explanation_lines(explored.explanation, width),
         ]
     return "\n".join(lines)
+
+
+def search_text(search: BoundedSearch, width: int) -> str:
+    """Return what a systematic search has found, and how far it came."""
+    ran = f"{plural(search.runs, 'schedule')} ({search.seconds:.1f} s)"
+    lines = [f"note: a schedule did not come to its end: {line}" for line in search.problems[:1]]
+    if search.failed is not None:
+        lines.append(
+            f"{search.program}: fails with {plural(search.failed, 'preemption')}, the last of {ran}"
+        )
+    elif search.complete == search.wanted and not search.problems:
+        lines.append(
+            f"{search.program}: no failure with at most {plural(search.wanted, 'preemption')}: "
+            f"all {ran}"
+        )
+    else:
+        lines.append(f"{search.program}: no failure in {ran}: {_complete_text(search)}")
+    if search.failed is None:
+        lines.append(
+            "(threads are preempted wherever there are probes and at synchronisation; it says "
+            "nothing about other inputs)"
+        )
+    elif search.complete >= 0:
+        lines.append(f"(none with at most {plural(search.complete, 'preemption')} fails)")
+    if search.explanation is not None:
+        lines += ["", search.explanation.signature, *explanation_lines(search.explanation, width)]
+    return "\n".join(lines)
+
+
+def _complete_text(search: BoundedSearch) -> str:
+    if search.complete < 0 or search.problems:
+        return "not even those without preemptions were all run to their ends"
+    left = search.complete + 1
+    return (
+        f"all with at most {plural(search.complete, 'preemption')}, but not all with {left}: "
+        "--time and --tests allow more"
+    )
 
 
 def after_data(explored: Explored) -> dict[str, Any]:

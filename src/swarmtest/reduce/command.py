@@ -23,17 +23,20 @@ from swarmtest.reduce.named_reduction import (
     parse_runs,
     reduce_named_test,
 )
-from swarmtest.reduce.named_tests import save_test, saved_data
+from swarmtest.reduce.named_tests import NamedTest, save_test, saved_data
 from swarmtest.reduce.quality import PARTS, Quality
 from swarmtest.reduce.reduction import Reduced
+from swarmtest.subjects.subject import named_fault
+from swarmtest.ui import completion
+from swarmtest.ui.help import HelpfulCommand
 from swarmtest.ui.options import store_option, trust_option
-from swarmtest.ui.run_options import timeout_option, workers_option
+from swarmtest.ui.run_options import own_memory_option, timeout_option, workers_option
 from swarmtest.ui.terminal.output import show_status
 from swarmtest.ui.terminal.text import json_text
 
 
-@click.command()
-@click.argument("test", metavar="CAMPAIGN#TRIAL | FAULT | FILE")
+@click.command(cls=HelpfulCommand)
+@click.argument("test", metavar="CAMPAIGN#TRIAL | FAULT | FILE", shell_complete=completion.faults)
 @click.option(
     "-k",
     "--keep",
@@ -44,6 +47,7 @@ from swarmtest.ui.terminal.text import json_text
 @click.option(
     "-o",
     "--output",
+    shell_complete=completion.files,
     metavar="FILE",
     help="Write the result to a file: as JSON, or as code if the name ends like code (.py).",
 )
@@ -93,6 +97,7 @@ from swarmtest.ui.terminal.text import json_text
     help=f"The parts of a plain file: {', '.join(PARTS)}.",
 )
 @timeout_option
+@own_memory_option
 @workers_option
 @click.option("-q", "--quiet", is_flag=True, help="Print only the result, no progress.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -167,20 +172,21 @@ def _print_result(reduction: NamedReduction, options: dict[str, Any]) -> None:
     if options["output"] is not None:
         save_test(Path(options["output"]), named, reduced.test)
     if options["as_json"]:
-        click.echo(json_text(_as_json_data(saved_data(named, reduced.test), reduced, quality)))
+        click.echo(json_text(_as_json_data(named, reduced, quality)))
         return
     click.echo(named.subject.code(reduced.test).rstrip())
     click.echo(f"\n{_summary(reduced, named.subject.part, options['state'])}")
     if quality is not None and quality.cpr is not None:
         click.echo(str(quality))
     if reduced.fault is not None:
-        click.echo(f"fault {reduced.fault.id}: {reduced.fault.signature}")
+        fault = named_fault(named.subject, reduced.fault)
+        click.echo(f"fault {fault.id}: {fault.signature}")
 
 
-def _as_json_data(whole: Any, reduced: Reduced, quality: Quality | None) -> dict[str, Any]:
-    fault = reduced.fault
+def _as_json_data(named: NamedTest, reduced: Reduced, quality: Quality | None) -> dict[str, Any]:
+    fault = reduced.fault and named_fault(named.subject, reduced.fault)
     return {
-        "test": whole,
+        "test": saved_data(named, reduced.test),
         "before": reduced.before,
         "size": reduced.size,
         "runs": reduced.runs,

@@ -15,6 +15,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
@@ -27,11 +28,15 @@ from swarmtest.campaign.reduced_faults import (
     reductions_of,
 )
 from swarmtest.core.errors import UserError
-from swarmtest.core.result import Result, Verdict
+from swarmtest.core.result import Fault, Result, Verdict
+from swarmtest.core.signatures import is_older_form
 from swarmtest.processes.fork_pool import run_isolated
 from swarmtest.processes.limits import limit_memory
+from swarmtest.processes.perturbation import perturbed_memory
+from swarmtest.reduce.assertion_values import with_values
 from swarmtest.reduce.named_tests import load_subject
 from swarmtest.reduce.reduction import reduce_test
+from swarmtest.reduce.same_faults import merge_same_faults
 from swarmtest.store import open_store
 from swarmtest.store.interface import Store
 from swarmtest.store.records import FaultRecord, ReductionRecord
@@ -44,6 +49,8 @@ FLAKY_AFTER = 3
 """How many runs must fail to show a fault before the fault is called flaky."""
 _FEWEST_RUNS = 3
 """How many runs must fit into a fault's time for a reduction to be worth trying."""
+_MERGING_SECONDS = 2.0
+"""Time to find out which faults are one, if reduction took all that it had."""
 _PASSING_TRIALS = 200
 """How many passing trials are read to learn how long a test takes that does not hang."""
 
@@ -187,6 +194,8 @@ class _Session:
         try:
             for index, fault in enumerate(faults):
                 self._reduce(fault, index, len(faults))
+            if chosen is None and faults:
+                self._merge_same()
         except KeyboardInterrupt:
             interrupted = True
         tried = self._reductions.keys() | self._reasons.keys()
@@ -194,6 +203,18 @@ class _Session:
         return FaultReductions(
             self._campaign, self._reductions, untried, self._reasons, interrupted
         )
+
+    def _merge_same(self) -> None:
+        """Decide which of the campaign's faults are one; a store need not keep such decisions."""
+        with suppress(UserError):
+            merge_same_faults(
+                self._subject,
+                self._store,
+                self._campaign,
+                seconds=self._limit,
+                deadline=max(self._deadline, time.monotonic() + _MERGING_SECONDS + self._limit),
+            )
+        self._reductions = reductions_of(self._store, self._campaign)
 
     def _is_done(self, fault: FaultRecord) -> bool:
         if fault.test is None:
@@ -275,6 +296,7 @@ class _FaultReducer:
         self._waits = waits
         self._test = json.loads(str(fault.test))
         size = subject.size(self._test)
+        self._seen: Fault | None = None
         self._begun = ReductionRecord(fault.id, fault.trial, size, size, None)
         if earlier is not None and earlier.test is not None and earlier.size <= size:
             self._test = json.loads(earlier.test)
@@ -283,8 +305,18 @@ class _FaultReducer:
 
     def reduction(self, share: float, on_run: Callable[[int, int], None]) -> ReductionRecord:
         """Reduce for `share` seconds; return the record without a test if the fault is flaky."""
-        waits, begun = self._waits, time.monotonic()
-        if not self._shows(self._test, min(waits.seconds, share), FLAKY_AFTER):
+        begun = time.monotonic()
+        seconds = min(self._waits.seconds, share)
+        with perturbed_memory(lambda: self._shown(self._test, seconds) is not None) as known:
+            return self._reduction(begun, share, on_run, known)
+
+    def _reduction(
+        self, begun: float, share: float, on_run: Callable[[int, int], None], known: bool
+    ) -> ReductionRecord:
+        waits = self._waits
+        limit = min(waits.seconds, share)
+        original = self._seen if known else self._shown(self._test, limit, FLAKY_AFTER)
+        if original is None:
             if waits.confirmation:
                 raise UserError(
                     f"it hangs elsewhere at first, and a run takes {waits.confirmation:g} s"
@@ -294,31 +326,38 @@ class _FaultReducer:
         reduced = reduce_test(
             self._subject,
             self._test,
-            self._fault.id,
+            original.key,
             seconds=waits.seconds,
             budget=max(begun + share - waits.confirmation - time.monotonic(), 0.0),
             on_run=on_run,
         )
         self.interrupted = reduced.interrupted
-        if waits.confirmation and not self._shows(reduced.test, waits.confirmation):
+        if waits.confirmation and self._shown(reduced.test, waits.confirmation) is None:
             raise UserError("the reduced test does end, only late")
+        shown = reduced.fault
+        if shown is not None:
+            shown = with_values(self._subject, reduced.test, shown, waits.seconds)
         return self._begun._replace(
             size=reduced.size,
             test=json.dumps(reduced.test),
-            details=reduced.fault.details if reduced.fault else "",
+            details=shown.details if shown else "",
             runs=self._begun.runs + reduced.runs,
             seconds=self._begun.seconds + time.monotonic() - begun,
             complete=reduced.complete,
             code=printed_code(self._subject, reduced.test),
         )
 
-    def _shows(self, test: Any, seconds: float, runs: int = 1) -> bool:
-        """Return whether a test shows the fault in at least one of `runs` runs."""
+    def _shown(self, test: Any, seconds: float, runs: int = 1) -> Fault | None:
+        """Return the fault if a test shows it in one of `runs` runs, as this version names it."""
+        recorded = self._fault.fault
         for _ in range(runs):
             fault = run_isolated(lambda: self._subject.replay(test), seconds, quiet=True).fault
-            if fault is not None and fault.id == self._fault.id:
-                return True
-        return False
+            if fault is None or fault.kind != recorded.kind:
+                continue
+            if fault == recorded or is_older_form(recorded.signature, fault.signature):
+                self._seen = fault
+                return fault
+        return None
 
 
 class _WithinMemory:

@@ -17,11 +17,13 @@ from swarmtest.campaign.subject_version import subject_version
 from swarmtest.core.formatting import plural
 from swarmtest.core.result import Result, Verdict
 from swarmtest.processes.fork_pool import run_isolated
+from swarmtest.processes.perturbation import replayed
 from swarmtest.reduce.named_tests import NamedTest, fault_test, seconds_of
 from swarmtest.store.fault_groups import groups_of
 from swarmtest.store.fault_lives import FIXED, PASSED, FaultLife, fault_lives
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord, FaultEvent
+from swarmtest.subjects.subject import Subject, named_fault
 from swarmtest.ui.terminal.fault_lives import state_text
 
 TIMES = 3
@@ -80,7 +82,10 @@ def replay_fault(
     seconds = seconds_of(named.subject, timeout)
 
     def run(test: NamedTest) -> Result:
-        return run_isolated(lambda: test.subject.replay(test.data), seconds, quiet=True)
+        return replayed(
+            lambda: run_isolated(lambda: test.subject.replay(test.data), seconds, quiet=True),
+            lambda fault: named_fault(test.subject, fault).is_called(life.fault),
+        )
 
     return examine_fault(store, life, named, run, times)
 
@@ -94,7 +99,7 @@ def examine_fault(
     shown = 0
     for _ in range(times):
         results.append(run(named))
-        shown += _shows(store, results[-1], life.fault)
+        shown += _shows(store, named.subject, results[-1], life.fault)
         if shown or results[-1].verdict != Verdict.PASSED:
             break
     unclear = "" if shown else _why_unclear(store, life, named, results)
@@ -113,17 +118,19 @@ def examine_fault(
     return FaultReplay(life, after, len(results), shown, results[-1], unclear)
 
 
-def _shows(store: Store, result: Result, fault: str) -> bool:
+def _shows(store: Store, subject: Subject, result: Result, fault: str) -> bool:
     if result.fault is None:
         return False
     groups = groups_of(store.fault_decisions())
-    return groups.get(result.fault.id, result.fault.id) == groups.get(fault, fault)
+    shown = named_fault(subject, result.fault).id
+    return groups.get(shown, shown) == groups.get(fault, fault)
 
 
 def _why_unclear(store: Store, life: FaultLife, named: NamedTest, results: list[Result]) -> str:
     last = results[-1]
     if last.fault is not None:
-        return f"its test fails in another way (fault {last.fault.id}: {last.fault.signature})"
+        other = named_fault(named.subject, last.fault)
+        return f"its test fails in another way (fault {other.id}: {other.signature})"
     if last.verdict == Verdict.INVALID:
         return f"its test cannot be run ({last.missing})"
     if any(result.skipped for result in results):

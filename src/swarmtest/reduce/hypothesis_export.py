@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from swarmtest.core.errors import UserError
-from swarmtest.core.result import Fault
 from swarmtest.store.records import FaultRecord, ReductionRecord
 
 _REDUCTION_SECONDS = 20.0
@@ -37,7 +36,7 @@ def hand_over_faults(
 
 def _export_line(subject: Any, record: FaultRecord, reduction: ReductionRecord | None) -> str:
     assert record.test is not None
-    fault = Fault(record.kind, record.signature)
+    fault = record.fault
     small = reduction.test if reduction is not None else None
     test = json.loads(small or record.test)
     handed = subject.hand_over(test, fault)
@@ -47,7 +46,7 @@ def _export_line(subject: Any, record: FaultRecord, reduction: ReductionRecord |
         from swarmtest.reduce.reduction import reduce_test
 
         try:
-            reduced = reduce_test(subject, test, fault.id, budget=_REDUCTION_SECONDS)
+            reduced = reduce_test(subject, test, fault.key, budget=_REDUCTION_SECONDS)
         except UserError:
             pass
         else:

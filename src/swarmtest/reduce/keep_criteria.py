@@ -183,7 +183,7 @@ class KeepCriterion:
         if seen.verdict == Verdict.INVALID:
             return "it is invalid"
         if not self._ends(seen.fault):
-            return f"it shows fault {seen.fault.id}" if seen.fault else "it passes"
+            return f"it shows {seen.fault.signature}" if seen.fault else "it passes"
         if seen.kept < self.needed:
             return f"it hits {seen.kept} of {len(self._wanted)} targets, {self.needed} are needed"
         if seen.survivor:

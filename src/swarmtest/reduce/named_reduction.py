@@ -31,6 +31,7 @@ from swarmtest.coverage.watch import Coverage
 from swarmtest.mutate.kill_matrix import minimal_mutants, minimal_tests
 from swarmtest.mutate.killing import MutantKiller, NativeMutantKiller, chosen_mutants, drawn_killing
 from swarmtest.processes.fork_pool import IsolatedRun, run_isolated, wait_for_any
+from swarmtest.processes.perturbation import perturbed_memory
 from swarmtest.reduce.candidate_oracle import Answers
 from swarmtest.reduce.keep_criteria import HitObserver, Keep
 from swarmtest.reduce.named_tests import NamedTest, named_test, seconds_of
@@ -40,6 +41,7 @@ from swarmtest.store import open_store
 from swarmtest.store.blocks import unpacked
 from swarmtest.store.interface import Store
 from swarmtest.subjects.loading import SubjectReference
+from swarmtest.subjects.subject import named_fault
 
 DRAWN_MUTANTS = 200
 """How many mutants are drawn if some are to be kept and no number is given."""
@@ -123,6 +125,7 @@ def reduce_named_test(
             )
             stack.callback(killing.close)
         criteria = replace(wanted.keep(fault, watching, killing, store), runs=runs)
+        stack.enter_context(perturbed_memory(lambda: _shows(named, fault, seconds)))
         with ReductionState(state, name, criteria) as known:
             reduced = reduce_test(
                 subject,
@@ -219,7 +222,16 @@ def _fault_of(named: NamedTest, name: str, seconds: float, has_criterion: bool) 
         raise UserError(f"{name} is invalid: {result.missing}")
     if result.fault is None and not has_criterion:
         raise UserError(f"{name} passes: say what to keep, like --keep coverage=90")
-    return result.fault.id if result.fault else None
+    return named_fault(named.subject, result.fault).id if result.fault else None
+
+
+def _shows(named: NamedTest, fault: str | None, seconds: float) -> bool:
+    """Return whether a test shows its fault; without a fault nothing can be told apart."""
+    if fault is None:
+        return False
+    result = run_isolated(lambda: named.subject.replay(named.data), seconds, quiet=True)
+    shown = result.fault
+    return shown is not None and named_fault(named.subject, shown).is_called(fault)
 
 
 class ReductionState:

@@ -22,6 +22,7 @@ from swarmtest.core.space import Space
 from swarmtest.processes.fork_pool import run_isolated
 from swarmtest.reduce.keep_criteria import test_content
 from swarmtest.store import open_store
+from swarmtest.store.fault_groups import groups_of, names_of_faults
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord
 from swarmtest.subjects.loading import SubjectReference, enclosed_test, with_reference
@@ -62,7 +63,9 @@ def named_test(
     if Path(name).exists():
         return _from_file(Path(name), prepare)
     if re.fullmatch(r"[0-9a-f]{8}", name):
-        return fault_test(_open(store), name, None, timeout, prepare)
+        opened = _open(store)
+        name = groups_of(opened.fault_decisions()).get(name, name)
+        return fault_test(opened, name, None, timeout, prepare)
     if "#" in name or name.isdigit():
         raise UserError(f"{name!r} is not CAMPAIGN#TRIAL, like 3#17, nor a file")
     return _from_file(Path(name), prepare)
@@ -81,6 +84,7 @@ def fault_test(
     if reduced_test is None:
         return _from_store(store, campaign, trial, timeout, prepare)
     loaded, reference = load_subject(store.campaign(campaign), prepare)
+    loaded.fault_names = names_of_faults(store, campaign)
     return NamedTest(loaded, json.loads(reduced_test), fault, campaign, reference)
 
 
@@ -103,6 +107,7 @@ def stored_code(name: str, store: str | None) -> str | None:
     if not re.fullmatch(r"[0-9a-f]{8}", name):
         return None
     opened = _open(store)
+    name = groups_of(opened.fault_decisions()).get(name, name)
     campaign, trial, reduced_test = _smallest_of_fault(opened, name)
     for reduction in opened.reductions(campaign):
         if (reduction.fault, reduction.test) == (name, reduced_test) and reduction.code:
@@ -150,6 +155,7 @@ def _smallest_of_fault(
     Between tests of equal size a reduced one wins, then one of the newest campaign.
     """
     candidates: list[tuple[int, int, int, int, str | None]] = []
+    subjects: dict[str, int] = {}
     for campaign in store.campaigns():
         if subject is not None and campaign.subject != subject:
             continue
@@ -159,6 +165,8 @@ def _smallest_of_fault(
             for record in store.faults(number)
             if record.id == fault and record.test is not None
         ]
+        if any(record.id == fault for record in store.faults(number)):
+            subjects[campaign.subject] = number
         reduction = reductions_of(store, number).get(fault)
         if reduction is not None and reduction.test is not None:
             candidates.append((reduction.size, 0, -number, reduction.trial, reduction.test))
@@ -166,6 +174,10 @@ def _smallest_of_fault(
         raise UserError(
             f"{store.url} has no test of a fault {fault}: `swarmtest faults` lists them"
         )
+    if len(subjects) > 1:
+        # Older stores made ids without the subject, so that two programs may share one.
+        tests = [f"{name} ({number}#TRIAL)" for name, number in subjects.items()]
+        raise UserError(f"fault {fault} is one of {' and of '.join(tests)}: name the test")
     _, _, negated_campaign, trial, test = min(candidates, key=lambda candidate: candidate[:4])
     return -negated_campaign, trial, test
 
@@ -185,6 +197,7 @@ def _from_store(
             f"{campaign}#{number} is not a test, because its generator failed: {trial.missing}"
         )
     subject, reference = load_subject(record, prepare)
+    subject.fault_names = names_of_faults(store, campaign)
     stored_test = store.test(campaign, number)
     if stored_test is not None:
         data = json.loads(stored_test)

@@ -28,7 +28,7 @@ from swarmtest.reduce.keep_criteria import (
     RunSummary,
 )
 from swarmtest.reducer.criteria import size_reduction_rate
-from swarmtest.subjects.subject import Subject
+from swarmtest.subjects.subject import Subject, named_fault
 
 if TYPE_CHECKING:
     from swarmtest.coverage.watch import Coverage
@@ -140,7 +140,7 @@ def reduce_test(
     smallest, fault = search.rerecorded(seconds)
     return Reduced(
         smallest,
-        fault,
+        fault and named_fault(subject, fault),
         subject.size(test),
         subject.size(smallest),
         search.runs,
@@ -194,8 +194,8 @@ def _original(
         original = _observed(watch, test, seconds)
         if original.result.verdict == Verdict.INVALID:
             raise UserError(f"the test is invalid: {original.result.missing}")
-        fault = original.result.fault
-        if keep.fault is None or (fault is not None and fault.id == keep.fault):
+        fault = original.result.fault and named_fault(subject, original.result.fault)
+        if keep.fault is None or (fault is not None and fault.is_called(keep.fault)):
             return original
     shown = f"fault {fault.id}: {fault.signature}" if fault else "a pass"
     times = "" if keep.runs[1] == 1 else f" {keep.runs[1]} times"
@@ -222,10 +222,17 @@ def _criterion(
         raise UserError(f"the test hits no target, so there is no coverage to keep: {why}")
     # 0.07 * 100 is slightly more than 7 in floating point; 7 targets are meant, not 8.
     needed = math.ceil(round(share * len(wanted), 9)) if keep.needs_coverage else 0
-    fault = keep.fault or (original.result.fault.id if original.result.fault else None)
+    fault = original.result.fault
 
     def ends(shown: Fault | None) -> bool:
-        return (shown.id if shown else None) == fault
+        if shown == fault:
+            return True
+        # Another identity of the same fault, as the store has it.
+        return (
+            shown is not None
+            and keep.fault is not None
+            and named_fault(subject, shown).is_called(keep.fault)
+        )
 
     return KeepCriterion(watch, keep, ends, wanted, needed, kills, (subject, seconds))
 
@@ -347,5 +354,5 @@ def _rerecorded(
     if not hasattr(subject, "told_again"):
         return test, fault
     result = run_isolated(lambda: subject.told_again(test), seconds, quiet=True)
-    same = (result.fault.id if result.fault else None) == (fault.id if fault else None)
+    same = result.fault == fault
     return (result.test, result.fault) if same and result.test is not None else (test, fault)

@@ -14,22 +14,29 @@ from swarmtest.core.targets import Target
 from swarmtest.roles.roles import RoleTable, feature_shares
 from swarmtest.roles.study import Study
 from swarmtest.roles.views import share_table, study_lines, table_rows
+from swarmtest.ui import completion
+from swarmtest.ui.help import HelpfulCommand
 from swarmtest.ui.options import (
     campaign_numbers,
     confidence_option,
     existing_store,
-    latest_campaign,
+    named_campaigns,
     screen_width,
     store_option,
 )
-from swarmtest.ui.terminal.tables import table
+from swarmtest.ui.terminal.tables import screen_table
 from swarmtest.ui.terminal.text import json_text
 
 _SHOWN = 40
 
 
-@click.command()
-@click.argument("what", nargs=-1, metavar="[CAMPAIGN]... [TARGET]...")
+@click.command(cls=HelpfulCommand)
+@click.argument(
+    "what",
+    nargs=-1,
+    metavar="[CAMPAIGN]... [TARGET]...",
+    shell_complete=completion.campaigns_or_faults,
+)
 @click.option(
     "--kind", metavar="KIND", help="Show all targets of a kind: fault, line, branch, event, ..."
 )
@@ -71,7 +78,7 @@ def roles(what: tuple[str, ...], store: str | None, confidence: float, **options
     numbers = {word: campaign_numbers(word) for word in what}
     faults = {w for w, n in numbers.items() if w.isdecimal() and len(w) > 2 and n[0] not in known}
     campaigns = [n for word, ids in numbers.items() if word not in faults for n in ids]
-    study = Study(opened, campaigns or [latest_campaign(opened, None)], confidence)
+    study = Study(opened, named_campaigns(opened, campaigns), confidence)
     named = [study.find(word) for word in what if word in faults or not numbers[word]]
     if options["kind"] or options["summary"] or options["output"]:
         study.require_variation()
@@ -125,6 +132,7 @@ def _plain(study: Study, target: Target) -> dict[str, Any]:
         "effects": [effect.to_json() for effect in study.effects(target)],
         "amounts": [amount.to_json() for amount in study.amounts(target)],
         "pairs": [pair.to_json() for pair in study.pairs(target)],
+        "settings": [setting.to_json() for setting in study.settings(target)],
     }
 
 
@@ -141,7 +149,7 @@ def _report_kind(study: Study, options: dict[str, Any]) -> None:
         if options["as_json"]:
             click.echo(json_text([vars(share) for share in shares]))
         else:
-            click.echo(share_table(shares, kind))
+            click.echo(share_table(shares, kind, screen_width()))
     elif options["as_json"]:
         for target, roles in role_table:
             plain = [role.to_json() for role in roles]
@@ -149,7 +157,8 @@ def _report_kind(study: Study, options: dict[str, Any]) -> None:
             click.echo(json_text(data))
     else:
         rows = table_rows(role_table, 0 if options["everything"] else _SHOWN)
-        click.echo(table(("target", "tests", "triggers", "suppressors"), rows, right=" r"))
+        head = ("target", "tests", "triggers", "suppressors")
+        click.echo(screen_table(head, rows, " r", screen_width(), [3, 2]))
         hidden = len(role_table.targets) - len(rows)
         if hidden:
             click.echo(f"... and {hidden:,} more, which more tests hit: --all lists them")

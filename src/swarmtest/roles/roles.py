@@ -16,10 +16,11 @@ without".
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import isnan
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +43,8 @@ from swarmtest.analysis.role_cells import (
     RoleCellSource,
     RoleRows,
 )
+from swarmtest.core.display import MOST_ROWS, Displayed, ShownTable
+from swarmtest.core.formatting import plural
 from swarmtest.core.targets import Target
 
 __all__ = [
@@ -116,8 +119,11 @@ class FeatureRole:
 
 
 @dataclass(frozen=True)
-class RoleTable:
+class RoleTable(Displayed):
     """The role of every feature for every target of a table.
+
+    It prints as a row per target with its triggers and suppressors; `to_pandas` has a row per
+    target and feature, and `plot` draws the share of targets that each feature has a role for.
 
     Targets that the same tests hit share a row of `cells`. The arrays here have a row for each
     target: for tables of many thousands of targets, use `of` for one target, or `rows`.
@@ -228,6 +234,55 @@ class RoleTable:
     @cached_property
     def _discovered(self) -> Codes:
         return self.rows.discoveries(1 - self.confidence)
+
+    def shown_title(self) -> str:
+        """Return what the table is about."""
+        kinds = ", ".join(sorted({target.kind for target in self.targets})) or "none"
+        return (
+            f"roles of {plural(len(self.features), 'feature')} for "
+            f"{plural(len(self.targets), 'target')} ({kinds}), after correction for many "
+            "comparisons"
+        )
+
+    def shown_tables(self) -> list[ShownTable]:
+        """Return a row per target: how many tests hit it, its triggers and its suppressors."""
+        rows = [
+            (
+                f"{target} {target.detail}".rstrip(),
+                int(self.hits[number]),
+                ", ".join(self.discovered(number, TRIGGER)),
+                ", ".join(self.discovered(number, SUPPRESSOR)),
+            )
+            for number, target in enumerate(self.targets[:MOST_ROWS])
+        ]
+        head = ("target", "tests", "triggers", "suppressors")
+        return [ShownTable("", head, rows, len(self.targets))] if rows else []
+
+    def data_columns(self) -> Mapping[str, Any]:
+        """Return a row per target and feature."""
+        cells = self.counted
+        low, high = self.interval
+        shape = low.shape
+        with np.errstate(invalid="ignore"):
+            share = cells.containing / cells.informative
+        names = np.array([str(target) for target in self.targets], dtype=object)
+        columns = {
+            "role": np.array(ROLES, dtype=object)[self.codes],
+            "sure": self.discoveries() == self.codes,
+            "share": share,
+            "low": low,
+            "high": high,
+            "base": cells.base,
+            "hits": cells.informative,
+            "p": self.p_values,
+            "q": self.adjusted,
+        }
+        flat = {name: np.broadcast_to(column, shape).ravel() for name, column in columns.items()}
+        return {
+            "target": np.repeat(names, len(self.features)),
+            "feature": np.tile(np.array(self.features, dtype=object), len(self.targets)),
+            **flat,
+        }
 
     def __iter__(self) -> Iterator[tuple[Target, list[FeatureRole]]]:
         return ((target, self.of(number)) for number, target in enumerate(self.targets))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +14,15 @@ from swarmtest.analysis.hit_blocks import hit_blocks
 from swarmtest.analysis.intervals import normal_quantile
 from swarmtest.analysis.propensities import Propensities, propensities_of
 from swarmtest.analysis.role_cells import IRRELEVANT
-from swarmtest.analysis.trial_columns import Evidence, changed_between, read_evidence
+from swarmtest.analysis.trial_columns import (
+    Evidence,
+    changed_between,
+    read_evidence,
+    test_columns,
+)
+from swarmtest.core.display import Displayed, ShownTable
 from swarmtest.core.errors import UserError, did_you_mean
+from swarmtest.core.formatting import plural
 from swarmtest.core.targets import Target
 from swarmtest.coverage.kinds import KINDS
 from swarmtest.roles.amounts import Amount, amounts
@@ -22,10 +30,11 @@ from swarmtest.roles.counting import RoleCounter
 from swarmtest.roles.effects import EffectWeights, FeatureEffect
 from swarmtest.roles.pairs import Pair, pairs
 from swarmtest.roles.roles import FeatureRole, RoleTable
+from swarmtest.roles.settings import SettingRole, SettingValues, read_setting_values, setting_roles
 from swarmtest.store.interface import Store
 
 
-class Study:
+class Study(Displayed):
     """The tests of one or more campaigns, and what they say about features and targets.
 
     Campaigns of the same subject are analysed together, whatever their strategies: every test is
@@ -57,6 +66,24 @@ class Study:
         self._pairs: dict[Target, list[Pair]] = {}
         self._tables: dict[Target, RoleTable] = {}
 
+    def shown_title(self) -> str:
+        """Return which tests are studied, and what a reader should know about them."""
+        evidence = self.evidence
+        numbers = ", ".join(map(str, evidence.campaigns))
+        words = (
+            f"study of campaign {numbers}: {plural(evidence.n, 'test')}, "
+            f"{plural(len(evidence.features), 'feature')}, {plural(len(self.faults), 'fault')}"
+        )
+        return ". ".join([words, *self.notes])
+
+    def shown_tables(self) -> list[ShownTable]:
+        """Return the faults with their triggers and suppressors, if any feature was varied."""
+        return self.table("fault").shown_tables() if self.faults and self.chances.vary else []
+
+    def data_columns(self) -> Mapping[str, Any]:
+        """Return a row per test: what it was, how it ended, and the weights of features."""
+        return test_columns(self.evidence)
+
     @property
     def notes(self) -> tuple[str, ...]:
         """Return what a reader of the results should know about the data."""
@@ -82,6 +109,10 @@ class Study:
     def targets(self) -> dict[int, Target]:
         """Return all targets that were hit, except faults, by the store's id."""
         return self.store.targets(self.evidence.reached)
+
+    @cached_property
+    def _setting_values(self) -> SettingValues:
+        return read_setting_values(self.evidence)
 
     @cached_property
     def faults(self) -> tuple[Target, ...]:
@@ -168,6 +199,18 @@ class Study:
         table, row = self._row(target)
         weights = self._fault_weights if target.kind == "fault" else self._weights
         return weights.effects(self.hits(target), table.counts_alone(row))
+
+    def settings(self, target: Target) -> list[SettingRole]:
+        """Return the role of every setting of the space: only with `size` above 40?"""
+        if not self.evidence.spaces[0].settings:
+            return []
+        is_fault = target.kind == "fault"
+        known = None if is_fault else self.evidence.hits_known
+        targets = len(self.faults) if is_fault else 1
+        hits = self.hits(target)
+        return setting_roles(
+            self.evidence, self._setting_values, hits, known, self.confidence, targets
+        )
 
     def pairs(self, target: Target) -> list[Pair]:
         """Return features that matter only together with another, or only without it."""

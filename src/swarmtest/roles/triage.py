@@ -147,11 +147,14 @@ class Triage:
         ]
 
 
-def triage(study: Study) -> Triage:
-    """Order the faults of a study and find relations between them."""
+def triage(study: Study, faults: Sequence[Target] | None = None) -> Triage:
+    """Order the faults of a study, or some of them, and find relations between them.
+
+    Every fault is compared with every other, so a page passes only the faults that it shows.
+    """
     rate = 1 - study.confidence
-    roles = {fault: study.roles(fault) for fault in study.faults}
-    triaged = [_triaged(study, fault, roles[fault], rate) for fault in study.faults]
+    roles = {fault: study.roles(fault) for fault in (study.faults if faults is None else faults)}
+    triaged = [_triaged(study, fault, roles[fault], rate) for fault in roles]
     triaged.sort(key=lambda fault: (not fault.explained, fault.hits, fault.fault.name))
     explained = [fault.fault for fault in triaged if fault.explained]
     relations = [

@@ -10,11 +10,12 @@ from swarmtest.core.formatting import plural
 from swarmtest.roles.study import Study
 from swarmtest.roles.triage import Triage, TriagedFault
 from swarmtest.roles.triage import triage as triaged
+from swarmtest.ui.help import HelpfulCommand
 from swarmtest.ui.options import (
     campaigns_argument,
     confidence_option,
     existing_store,
-    latest_campaign,
+    named_campaigns,
     screen_width,
     store_option,
 )
@@ -58,7 +59,7 @@ def _features(fault: TriagedFault) -> str:
     return "; ".join(named) or "no triggers or suppressors found"
 
 
-@click.command()
+@click.command(cls=HelpfulCommand)
 @campaigns_argument
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @confidence_option
@@ -72,10 +73,10 @@ def triage(campaigns: list[int], as_json: bool, confidence: float, store: str | 
 
     \b
     swarmtest triage                       the newest campaign
-    swarmtest run stack.py --avoid known   continue without the triggers of known faults
+    swarmtest run stack.py --avoid known   continue without known faults
     """
     opened = existing_store(store)
-    study = Study(opened, campaigns or [latest_campaign(opened, None)], confidence)
+    study = Study(opened, named_campaigns(opened, campaigns), confidence)
     result = triaged(study)
     if as_json:
         faults = [fault.to_json() for fault in result.faults]

@@ -29,9 +29,10 @@ from swarmtest.roles.roles import (
     FeatureShare,
     RoleTable,
 )
+from swarmtest.roles.settings import SettingRole
 from swarmtest.roles.study import Study
 from swarmtest.store.interface import Store
-from swarmtest.ui.terminal.tables import lines_of, table
+from swarmtest.ui.terminal.tables import lines_of, screen_table
 from swarmtest.ui.terminal.text import can_show, one_line
 
 # Columns of a bar: one for every 2.5%, fewer on narrow terminals.
@@ -81,14 +82,18 @@ def role_lines(
     width = max((len(r.feature) for r in shown), default=0)
     marks = _MARKS if can_show("".join(_MARKS)) else _PLAIN_MARKS
     columns = _BAR
+    beside = 0
     if screen:
         beside = width + max((len(_figures(role)) for role in shown), default=0)
         columns = min(max(screen - beside - _AROUND, _SHORTEST_BAR), _BAR)
-    lines = [
-        f"{role.feature:{width}}  {_word(role, rate):11}  {interval_bar(role, marks, columns)}  "
-        f"{_figures(role)}"
-        for role in shown
-    ]
+    is_narrow = bool(screen) and columns + beside + _AROUND > screen
+    lines = []
+    for role in shown:
+        bar = (
+            f"{role.feature:{width}}  {_word(role, rate):11}  {interval_bar(role, marks, columns)}"
+        )
+        figures = _figures(role)
+        lines += [bar, f"{'':{width}}  {figures}"] if is_narrow else [f"{bar}  {figures}"]
     if any(_word(r, rate).endswith("?") for r in shown):
         lines.append(f"{'':{width}}  ? may be chance: {len(roles)} features were looked at")
     rest = _without_role([r for r in roles if r not in shown])
@@ -239,11 +244,33 @@ def study_lines(
         ("how often tests hit", effect_lines(study.effects(target), roles)),
         ("how much of it, where it is enabled", amount_lines(study.amounts(target), rate)),
         ("together with another", pair_lines(study.pairs(target))),
+        ("values of settings", setting_lines(study.settings(target))),
     ]
     for title, body in sections:
         if body:
             lines += [f"  {title}", *(f"    {line}" for line in body)]
     return [part for line in lines for part in _fitted(line, screen)]
+
+
+def setting_lines(roles: Sequence[SettingRole]) -> list[str]:
+    """Return a line for each setting whose values matter, and one for those without a role.
+
+    >>> role = SettingRole("size", TRIGGER, "above 40", 12, 1.0, 0.76, 1.0, 0.6, 2e-3, 9e-3, 240)
+    >>> setting_lines([role])
+    ['size above 40  100% of 12 hits (76% to 100%), of all tests 60%']
+    """
+    lines = [
+        f"{role.setting} {role.values}  {format_percent(role.share, 0)} of "
+        f"{plural(role.hits, 'hit')} ({percent_interval(role.low, role.high, 0)}), "
+        f"of all tests {format_percent(role.base, 0)}"
+        for role in roles
+        if role.role == TRIGGER
+    ]
+    for words, code in (("no role shown", IRRELEVANT), ("too few hits", INSUFFICIENT)):
+        names = [role.setting for role in roles if role.role == code]
+        if names:
+            lines.append(f"{words}: {', '.join(names)}")
+    return lines
 
 
 def _fitted(line: str, screen: int) -> list[str]:
@@ -353,7 +380,7 @@ def table_rows(roles: RoleTable, limit: int = 0) -> list[tuple[str, ...]]:
     return rows
 
 
-def share_table(shares: Sequence[FeatureShare], kind: str) -> str:
+def share_table(shares: Sequence[FeatureShare], kind: str, width: int = 0) -> str:
     """Return the papers' tables 2 and 6: each feature's shares of targets, by role."""
     by_trigger = sorted(shares, key=lambda s: (-s.trigger, s.feature))
     by_suppressor = sorted(shares, key=lambda s: (-s.suppressor, s.feature))
@@ -369,6 +396,5 @@ def share_table(shares: Sequence[FeatureShare], kind: str) -> str:
     targets = max((s.targets for s in shares), default=0)
     _, many = words_for(kind)
     head = ("trigger of", many, "suppressor of", many)
-    return (
-        f"{table(head, rows, right=' r r')}\nof {counted(targets, kind)} with enough hits to tell"
-    )
+    shown = screen_table(head, rows, " r r", width)
+    return f"{shown}\nof {counted(targets, kind)} with enough hits to tell"

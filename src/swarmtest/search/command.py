@@ -38,7 +38,6 @@ from swarmtest.search.stopping import SearchProgress
 from swarmtest.search.study_command import (
     Command,
     best_sequence_of,
-    campaign_argument,
     correlate,
     export,
     json_option,
@@ -60,7 +59,9 @@ from swarmtest.store import open_store
 from swarmtest.store.fault_lives import FaultLife, fault_lives
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord, FaultRecord
-from swarmtest.ui.options import existing_store, latest_campaign, store_option
+from swarmtest.ui import completion
+from swarmtest.ui.help import HelpfulCommand, HelpfulGroup
+from swarmtest.ui.options import campaign_argument, existing_store, latest_campaign, store_option
 from swarmtest.ui.run_options import fail_on_option, parse_budget, parse_seed
 from swarmtest.ui.terminal.fault_lives import announce
 from swarmtest.ui.terminal.output import show_status
@@ -119,7 +120,7 @@ def limits_of(options: dict[str, Any]) -> dict[str, Any]:
 # The commands that search.
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=HelpfulGroup, invoke_without_command=True)
 @click.pass_context
 def search(context: click.Context) -> None:
     """Search a space of test settings for those that find most.
@@ -130,17 +131,17 @@ def search(context: click.Context) -> None:
     \b
     swarmtest search run airlines.toml --engine climb --points 300
     swarmtest search correlate            which settings matter
-    swarmtest search roles                which settings trigger or suppress a fault
-    swarmtest search best-sequence        which few settings together reach everything
-    swarmtest search compare 1 -e climb -e random   compare engines on recorded results
+    swarmtest search roles                which trigger or suppress a fault
+    swarmtest search best-sequence        which few together reach everything
+    swarmtest search compare 1            engines, on recorded results
     swarmtest search plot 1 -o space.svg  the whole space in a picture
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
 
-@search.command()
-@click.argument("space", metavar="FILE.toml | FILE.py::SPACE")
+@search.command(cls=HelpfulCommand)
+@click.argument("space", metavar="FILE.toml | FILE.py::SPACE", shell_complete=completion.files)
 @engine_option("random")
 @fitness_option("hits")
 @search_limits
@@ -164,7 +165,7 @@ def search(context: click.Context) -> None:
     "--repeats", type=int, default=1, metavar="K", help="Search K times, with different seeds."
 )
 @click.option(
-    "-w",
+    "-j",
     "--workers",
     type=int,
     default=1,
@@ -268,7 +269,7 @@ def _outcome_data(outcome: SearchOutcome) -> dict[str, Any]:
     }
 
 
-@search.command()
+@search.command(cls=HelpfulCommand)
 @campaign_argument
 @engine_option("climb")
 @fitness_option("hits")
@@ -299,7 +300,7 @@ def replay(campaign: int | None, store: str | None, **options: Any) -> int:
     return 0
 
 
-@search.command()
+@search.command(cls=HelpfulCommand)
 @campaign_argument
 @click.option(
     "-e",

@@ -33,7 +33,7 @@ from swarmtest.search.results import INTERRUPTED, Fitness, Score, combine_result
 from swarmtest.search.space import size_of
 from swarmtest.search.visits import Visit
 from swarmtest.store.interface import Store
-from swarmtest.store.records import CampaignRecord, TrialRecord
+from swarmtest.store.records import CampaignRecord, FaultRecord
 from swarmtest.strategies.strategy import Strategy
 
 
@@ -250,23 +250,45 @@ def _fields(run: RecordedRun) -> dict[str, Any]:
 def _read(
     store: Store, campaign: int, space: Space, runs: dict[Configuration, list[RecordedRun]]
 ) -> None:
-    faults = {f.id: Fault(f.kind, f.signature, f.details) for f in store.faults(campaign)}
-    for trial in store.trials(campaign):
-        point = Configuration.from_bytes(space, trial.configuration)
-        runs.setdefault(point, []).append(_run(store, campaign, trial, faults))
+    """Add the runs of a campaign, block by block; equal points and hits are read once."""
+    records = store.faults(campaign)
+    faults = {f.id: f.fault for f in records}
+    measures = _measures(store, campaign, records)
+    points: dict[bytes, Configuration] = {}
+    hits: dict[bytes | None, BitMap] = {None: BitMap()}
+    for block in store.blocks(campaign):
+        for trial in block.records():
+            point = points.get(trial.configuration)
+            if point is None:
+                point = Configuration.from_bytes(space, trial.configuration)
+                points[trial.configuration] = point
+            if trial.hits is not None and trial.hits not in hits:
+                hits[trial.hits] = BitMap.deserialize(trial.hits)
+            run = RecordedRun(
+                trial.trial,
+                visit_of(trial.origin),
+                Verdict(trial.verdict),
+                faults.get(trial.fault) if trial.fault else None,
+                hits[trial.hits],
+                trial.wall_ns / 1e9,
+                trial.cpu_ns / 1e9,
+                measures.get(trial.trial, {}),
+            )
+            runs.setdefault(point, []).append(run)
 
 
-def _run(store: Store, campaign: int, trial: TrialRecord, faults: dict[str, Fault]) -> RecordedRun:
-    return RecordedRun(
-        trial.trial,
-        visit_of(trial),
-        Verdict(trial.verdict),
-        faults.get(trial.fault) if trial.fault else None,
-        BitMap.deserialize(trial.hits) if trial.hits else BitMap(),
-        trial.wall_ns / 1e9,
-        trial.cpu_ns / 1e9,
-        measures_of(store, campaign, trial.trial),
-    )
+def _measures(
+    store: Store, campaign: int, faults: Sequence[FaultRecord]
+) -> dict[int, dict[str, float]]:
+    """Return the measures that were stored with each trial, in place of its test."""
+    stored = {fault.trial: fault.test for fault in faults if fault.test}
+    stored |= {kept.trial: kept.test for kept in store.tests(campaign)}
+    found = {}
+    for trial, text in stored.items():
+        data: Any = json.loads(text)
+        if isinstance(data, dict):
+            found[trial] = dict(data.get("measures", {}))
+    return found
 
 
 # Recording.
@@ -306,20 +328,14 @@ class SearchRecording:
         return new
 
 
-def visit_of(trial: TrialRecord) -> int:
-    """Return the visit that a trial belongs to; -1 if its campaign is not a search.
+def visit_of(origin: str) -> int:
+    """Return the visit that the origin of a trial names; -1 if its campaign is not a search.
 
-    >>> visit_of(TrialRecord(3, b"", origin="neighbour, visit 17"))
+    >>> visit_of("neighbour, visit 17")
     17
     """
-    match = _VISIT.search(trial.origin)
+    match = _VISIT.search(origin)
     return int(match[1]) if match else -1
-
-
-def measures_of(store: Store, campaign: int, trial: int) -> dict[str, float]:
-    """Return the measures that were stored with a trial."""
-    data: Any = json.loads(store.test(campaign, trial) or "{}")
-    return dict(data.get("measures", {})) if isinstance(data, dict) else {}
 
 
 class _OnlyASpace:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from swarmtest.coverage.options import CoverageOptions
 from swarmtest.coverage.watch import Coverage
 from swarmtest.languages.user_objects import load_object, split_reference
 from swarmtest.search.executors.command import CommandExecutor
-from swarmtest.search.executors.function import Executor
+from swarmtest.search.executors.function import Executor, SubjectExecutor
 from swarmtest.search.executors.pytest_node import PytestExecutor, collect_pytest, executor_of
 from swarmtest.search.executors.wrapping import CoveredExecutor, wrap_executor
 from swarmtest.search.space import SearchSpace
@@ -26,6 +27,7 @@ from swarmtest.search.stopping import (
     WhenSaturated,
 )
 from swarmtest.subjects.command.toml_reader import TomlFile, TomlSection
+from swarmtest.subjects.loading import SubjectReference
 
 _KEYS = {
     "flag": ("default",),
@@ -146,15 +148,17 @@ def _read_test(
     section: TomlSection, name: str, beside: Path, coverage: Coverage | None
 ) -> Executor:
     seconds = section.number("seconds", 0.0) or None
-    kinds = [key for key in ("run", "command", "pytest") if key in section]
+    kinds = [key for key in ("run", "command", "pytest", "race") if key in section]
     if len(kinds) != 1:
-        raise section.missing("run", "a test says one of run, command and pytest")
+        raise section.missing("run", "a test says one of run, command, pytest and race")
     text = section.text(kinds[0])
     inner: Executor
     if kinds[0] == "command":
         inner, seconds = CommandExecutor(text, name, seconds or 60.0), None
     elif kinds[0] == "pytest":
         inner, seconds = PytestExecutor(text, seconds or 60.0), None
+    elif kinds[0] == "race":
+        inner, seconds = _raced(text, name, beside, section, seconds), None
     else:
         inner = executor_of(_placed(text, beside), name)
         inner = CoveredExecutor(inner, coverage) if coverage is not None else inner
@@ -163,6 +167,19 @@ def _read_test(
         return wrap_executor(inner, seconds, _read_checkers(section), before, after)
     except UserError as error:
         raise section.file.error(section.place, f"{section.title}: {error}") from None
+
+
+def _raced(
+    text: str, name: str, beside: Path, section: TomlSection, seconds: float | None
+) -> Executor:
+    """Return the executor of a program whose threads are scheduled as a point says."""
+    words = ["race"]
+    if kinds := section.text("coverage"):
+        words += ["--coverage", kinds]
+    if seconds:
+        words += ["--timeout", f"{seconds:g}"]
+    subject = SubjectReference(shlex.join([*words, _placed(text, beside)])).load()
+    return SubjectExecutor(subject, name)
 
 
 def _placed(reference: str, beside: Path) -> str:

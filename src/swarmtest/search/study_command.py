@@ -23,7 +23,9 @@ from swarmtest.search.views import (
     shoulders_text,
     value_roles_text,
 )
-from swarmtest.ui.options import existing_store, latest_campaign, store_option
+from swarmtest.ui import completion
+from swarmtest.ui.help import HelpfulCommand
+from swarmtest.ui.options import campaign_argument, existing_store, latest_campaign, store_option
 from swarmtest.ui.terminal.text import json_text
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -32,11 +34,6 @@ _ENDINGS = {"csv": "csv", "parquet": "parquet", "dat": "gnuplot", "gnuplot": "gn
 
 
 # What these commands share with those that search.
-
-
-def campaign_argument(command: Command) -> Command:
-    """Add ``[CAMPAIGN]``: the search whose exploration is read; by default the newest."""
-    return click.argument("campaign", type=int, required=False)(command)
 
 
 def json_option(command: Command) -> Command:
@@ -64,7 +61,7 @@ def title_of(exploration: Exploration) -> str:
 # The commands.
 
 
-@click.command("best-sequence")
+@click.command("best-sequence", cls=HelpfulCommand)
 @campaign_argument
 @click.option("--kind", default="", metavar="KIND", help="Only targets of this kind.")
 @click.option("--most", type=int, metavar="N", help="Stop after N points.")
@@ -106,7 +103,7 @@ def best_sequence_of(campaign: int | None, store: str | None, **options: Any) ->
     return 0
 
 
-@click.command()
+@click.command(cls=HelpfulCommand)
 @campaign_argument
 @click.option(
     "--measure",
@@ -134,7 +131,7 @@ def correlate(campaign: int | None, store: str | None, **options: Any) -> int:
     return 0
 
 
-@click.command()
+@click.command(cls=HelpfulCommand)
 @campaign_argument
 @click.option(
     "--target",
@@ -168,7 +165,7 @@ def roles(campaign: int | None, store: str | None, **options: Any) -> int:
     return 0
 
 
-@click.command()
+@click.command(cls=HelpfulCommand)
 @campaign_argument
 @click.option(
     "-o", "--output", metavar="FILE.svg", help="The file to write.  [default: draw in the terminal]"
@@ -269,7 +266,7 @@ def _write(output: str, content: str) -> None:
         raise UserError(f"cannot write {output}: {error.strerror}") from None
 
 
-@click.command()
+@click.command(cls=HelpfulCommand)
 @campaign_argument
 @click.option(
     "-f",
@@ -281,6 +278,7 @@ def _write(output: str, content: str) -> None:
 @click.option(
     "-o",
     "--output",
+    shell_complete=completion.files,
     metavar="FILE",
     default="-",
     help="The file to write.  [default: standard output]",

@@ -15,7 +15,8 @@ from swarmtest.search.export import CollapsedSpace
 from swarmtest.search.search import SearchOutcome
 from swarmtest.search.stopping import SearchProgress
 from swarmtest.search.value_statistics import Correlation, ValueRole
-from swarmtest.ui.terminal.tables import command_text, table
+from swarmtest.ui.options import screen_width
+from swarmtest.ui.terminal.tables import command_text, screen_table
 from swarmtest.ui.terminal.text import can_show, kind_and_signature, one_line
 
 _SURE = 0.05
@@ -86,6 +87,12 @@ def outcome_text(outcome: SearchOutcome, fitness: str) -> str:
     return "\n".join(lines)
 
 
+def _table(
+    head: tuple[str, ...], rows: Sequence[tuple[str, ...]], right: str, below: Sequence[int] = ()
+) -> str:
+    return screen_table(head, rows, right, screen_width(), below)
+
+
 def summaries_text(summaries: Sequence[SearchSummary], searches: int) -> str:
     """Return a table of several searches."""
     rows = [
@@ -99,7 +106,7 @@ def summaries_text(summaries: Sequence[SearchSummary], searches: int) -> str:
         for summary in summaries
     ]
     head = ("over all searches", "mean", "95% interval", "least", "most")
-    return table(head, rows, right=" rrrr")
+    return _table(head, rows, " rrrr")
 
 
 def comparison_text(summaries: Sequence[EngineSummary], title: str) -> str:
@@ -120,7 +127,7 @@ def comparison_text(summaries: Sequence[EngineSummary], title: str) -> str:
             )
         )
     head = ("engine", "points", "found the best", "after (median)", "best, mean", "of")
-    return f"{title}\n\n{table(head, rows, right=' rrrrr')}"
+    return f"{title}\n\n{_table(head, rows, ' rrrrr')}"
 
 
 def sequence_text(sequence: PointSequence, others: Sequence[PointSequence], title: str) -> str:
@@ -135,7 +142,7 @@ def sequence_text(sequence: PointSequence, others: Sequence[PointSequence], titl
         )
         for position, step in enumerate(sequence.steps, 1)
     ]
-    lines = [title, "", table(("", "new", "reached", "runs", "point"), rows, right="rrrr")]
+    lines = [title, "", _table(("", "new", "reached", "runs", "point"), rows, "rrrr", [4])]
     if others:
         counts = sorted(len(other.steps) for other in others)
         middle = counts[len(counts) // 2]
@@ -167,7 +174,7 @@ def correlations_text(correlations: Sequence[Correlation], title: str) -> str:
             if correlation.measure == measure
         ]
         head = (measure, "explains", "rank", "p", "at its values")
-        parts.append(table(head, rows, right=" rrr"))
+        parts.append(_table(head, rows, " rrr", [4]))
     if same:
         parts.append(f"the same at all points: {', '.join(same)}")
     parts.append(
@@ -279,7 +286,7 @@ def value_roles_text(all_roles: Sequence[ValueRole], title: str) -> str:
         unknown = sum(item.role == INSUFFICIENT for item in roles)
         rest = len(roles) - len(shown) - unknown
         lines = [f"{one_line(target)}\n  shown at {plural(roles[0].hits, 'point')}"]
-        lines += [table(head, rows, right="  rrr")] if rows else []
+        lines += [_table(head, rows, "  rrr")] if rows else []
         lines.append(
             f"no role shown: {plural(rest, 'value')}; insufficient data: {plural(unknown, 'value')}"
         )

@@ -20,9 +20,10 @@ from swarmtest.core.sampling import Proposal
 from swarmtest.core.seeds import seed_of_test
 from swarmtest.core.targets import Catalogue
 from swarmtest.processes.fork_pool import IsolatedRun, wait_for_any
+from swarmtest.processes.shared_limit import SharedLimit, use_limit
 from swarmtest.search.engines.engine import SpaceExhausted
 from swarmtest.search.executors.function import most_runs
-from swarmtest.search.results import MovingResult, moving
+from swarmtest.search.results import INTERRUPTED, MovingResult, moving
 from swarmtest.search.space import SearchSpace, is_allowed
 
 _FORBIDDEN = 10_000
@@ -116,12 +117,15 @@ class Visits:
 
 
 class RunningVisits:
-    """Runs visits, each in a fork of this process; if that process dies, the test has failed."""
+    """Runs visits, each in a fork of this process.
+
+    If that process dies, the test has failed; it is ended when a test in it takes too long.
+    """
 
     def __init__(self, workers: int) -> None:
         self._workers = workers
         self._catalogue = Catalogue()
-        self._runs: dict[int, tuple[Visit, IsolatedRun[list[MovingResult]]]] = {}
+        self._runs: dict[int, tuple[Visit, IsolatedRun[list[MovingResult]], SharedLimit]] = {}
 
     def __len__(self) -> int:
         return len(self._runs)
@@ -133,26 +137,32 @@ class RunningVisits:
 
     def begin(self, visit: Visit, run: Callable[[], list[Result]]) -> None:
         """Begin a visit."""
-        forked = IsolatedRun(lambda: [*map(moving, run())], math.inf, quiet=True)
-        self._runs[visit.number] = visit, forked
+        limit = SharedLimit()
+
+        def results() -> list[MovingResult]:
+            use_limit(limit)
+            return [*map(moving, run())]
+
+        forked = IsolatedRun(results, math.inf, quiet=True, limit=limit)
+        self._runs[visit.number] = visit, forked, limit
 
     def finished(self) -> list[tuple[Visit, list[Result]]]:
         """Wait until a visit is over; return all that are, in the order in which they began."""
-        wait_for_any([run for _, run in self._runs.values()])
-        over = [number for number, (_, run) in self._runs.items() if run.over]
+        wait_for_any([run for _, run, _ in self._runs.values()])
+        over = [number for number, (_, run, _) in self._runs.items() if run.over]
         finished = []
         for number in over:
-            visit, run = self._runs.pop(number)
+            visit, run, limit = self._runs.pop(number)
             answer = run.outcome()
-            results = (
-                [Result(Verdict.FAILED, answer)]
-                if isinstance(answer, Fault)
-                else [moved.arrived(self._catalogue) for moved in answer]
-            )
+            if isinstance(answer, Fault):
+                spent = limit.seconds if answer.kind == INTERRUPTED else 0.0
+                results = [Result(Verdict.FAILED, answer, wall_seconds=spent)]
+            else:
+                results = [moved.arrived(self._catalogue) for moved in answer]
             finished.append((visit, results))
         return finished
 
     def end(self) -> None:
         """End all visits."""
-        for _, run in self._runs.values():
+        for _, run, _ in self._runs.values():
             run.end()

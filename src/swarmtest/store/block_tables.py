@@ -11,7 +11,7 @@ keeps three promises:
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
@@ -138,14 +138,38 @@ def _overlapping(execute: Execute, campaign: int, first: int, last: int) -> list
     return [BlockRange._make(row) for row in rows if row[1] >= first]
 
 
-def add_packed(execute: Execute, campaign: int, layout: BlockLayout, packed: PackedBlock) -> None:
-    """Add a block that a worker has packed."""
-    if not _overlapping(execute, campaign, packed.totals.first, packed.totals.last):
-        insert_block(execute, campaign, packed)
-        return
-    from swarmtest.store.blocks.codec import unpack_whole
+def add_blocks(
+    execute: Execute, campaign: int, layout: BlockLayout, blocks: Sequence[PackedBlock]
+) -> None:
+    """Add blocks that workers have packed.
 
-    add_trials(execute, campaign, layout, list(unpack_whole(packed, layout).records()))
+    What is stored there already is asked once for all of them: each question waits for the answer
+    of the database.
+    """
+    if not blocks:
+        return
+    ordered = sorted(blocks, key=lambda block: block.totals.first)
+    last = max(block.totals.last for block in ordered)
+    taken = _overlapping(execute, campaign, ordered[0].totals.first, last)
+    late = []
+    for block in ordered:
+        if _is_free(taken, block.totals):
+            insert_block(execute, campaign, block)
+            insort(taken, BlockRange(block.totals.first, block.totals.last, block.totals.trials))
+        else:
+            late.append(block)
+    if late:
+        from swarmtest.store.blocks.codec import unpack_whole
+
+        for block in late:
+            add_trials(execute, campaign, layout, list(unpack_whole(block, layout).records()))
+
+
+def _is_free(taken: Sequence[BlockRange], totals: BlockTotals) -> bool:
+    """Return whether a block overlaps none of those that are taken, which are in order."""
+    place = bisect_right(taken, totals.last, key=lambda each: each.first)
+    # As they do not overlap each other, the last one that begins before it ends is the one.
+    return place == 0 or taken[place - 1].last < totals.first
 
 
 def add_trials(

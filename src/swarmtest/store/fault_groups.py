@@ -12,9 +12,13 @@ the same store without them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from swarmtest.core.result import Fault
 from swarmtest.store.records import FaultRecord, ReductionRecord
+
+if TYPE_CHECKING:
+    from swarmtest.store.interface import Store
 
 RULE, PERSON = "rule", "person"
 """Who decides."""
@@ -79,7 +83,8 @@ def groups_of(decisions: Iterable[FaultDecision]) -> dict[str, str]:
 def merge_faults(records: Sequence[FaultRecord], groups: Mapping[str, str]) -> list[FaultRecord]:
     """Return the faults of a campaign with those of a group joined.
 
-    A group has the test of its shortest member, all its tests, and the first of its first trials.
+    A group has the test of the fault as which it is shown, or else that of its shortest member, all
+    its tests, and the first of its first trials.
     """
     members: dict[str, list[FaultRecord]] = {}
     for record in records:
@@ -91,30 +96,39 @@ def merge_faults(records: Sequence[FaultRecord], groups: Mapping[str, str]) -> l
 def _merged(id: str, members: Sequence[FaultRecord]) -> FaultRecord:
     if len(members) == 1 and members[0].id == id:
         return members[0]
-    shortest = min(members, key=lambda each: (each.test is None, each.size, each.trial))
-    named = next((each for each in members if each.id == id), shortest)
-    return shortest._replace(
+    # Kind, signature and test have to fit together: the test shows exactly this.
+    shown = min(members, key=lambda each: (each.test is None, each.id != id, each.size, each.trial))
+    return shown._replace(
         id=id,
-        kind=named.kind,
-        signature=named.signature,
         first_trial=min(each.first_trial for each in members),
         count=sum(each.count for each in members),
         also=tuple(sorted(each.id for each in members if each.id != id)),
     )
 
 
+def names_of_faults(store: Store, campaign: int) -> dict[Fault, str]:
+    """Return the id as which each fault of a campaign is shown.
+
+    A test that is run again shows a `Fault` without such an id.
+    """
+    groups = groups_of(store.fault_decisions())
+    recorded = store.recorded.faults(campaign)
+    return {each.fault: groups.get(each.id, each.id) for each in recorded}
+
+
 def merge_reductions(
     records: Sequence[ReductionRecord], groups: Mapping[str, str]
 ) -> list[ReductionRecord]:
-    """Return the reductions of a campaign by group: for each criterion the smallest test."""
+    """Return the reductions of a campaign by group: that of the fault as which it is shown.
+
+    If it has none, that of the member with the smallest test counts.
+    """
     best: dict[tuple[str, str], ReductionRecord] = {}
-    # Of equally good ones the fault's own comes first, and `min` takes the first.
-    for record in sorted(records, key=lambda each: each.fault in groups):
-        shown = record._replace(fault=groups.get(record.fault, record.fault))
-        key = (shown.fault, shown.criterion)
-        best[key] = min(best.get(key, shown), shown, key=_preference)
+    for record in sorted(records, key=lambda each: _preference(each, groups)):
+        shown = groups.get(record.fault, record.fault)
+        best.setdefault((shown, record.criterion), record._replace(fault=shown))
     return [best[key] for key in sorted(best)]
 
 
-def _preference(record: ReductionRecord) -> tuple[bool, int, bool]:
-    return (record.test is None, record.size, not record.complete)
+def _preference(record: ReductionRecord, groups: Mapping[str, str]) -> tuple[bool, bool, int, bool]:
+    return (record.test is None, record.fault in groups, record.size, not record.complete)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from swarmtest.core.result import Verdict
+from swarmtest.core.result import Fault, Verdict
 
 _MOST_SHOWN = 5
 
@@ -148,6 +148,11 @@ class FaultRecord(NamedTuple):
     """The shortest test as its subject printed it, so that it can be shown without the subject."""
     also: tuple[str, ...] = ()
     """The recorded faults that are shown as this one (`swarmtest.store.fault_groups`)."""
+
+    @property
+    def fault(self) -> Fault:
+        """The fault that its test shows, with the id that it has here."""
+        return Fault(self.kind, self.signature, self.details, self.id)
 
 
 class FaultEvent(NamedTuple):

@@ -21,8 +21,8 @@ from swarmtest.store.block_tables import (
     READ_PACKED,
     BlockRange,
     Execute,
+    add_blocks,
     add_hits,
-    add_packed,
     add_trials,
     merge,
     packed_row,
@@ -128,8 +128,7 @@ class BlockStore(SqlStore):
         layout = self._block_layout(campaign)
 
         def write(batch: TrialBatch) -> None:
-            for packed in blocks:
-                add_packed(batch.execute, campaign, layout, packed)
+            add_blocks(batch.execute, campaign, layout, blocks)
             add_trials(batch.execute, campaign, layout, trials)
             batch.insert_faults(faults)
             batch.insert_tests(tests)
@@ -201,7 +200,7 @@ class BlockStore(SqlStore):
                 faults.setdefault(first, []).append(FaultTotal._make(self._decoded(tuple(total))))
             for row in rows:
                 yield packed_row(row, faults[row[0]])
-            after = max(row[1] for row in rows)
+            after = max(firsts[-1], *(row[1] for row in rows))
 
     def _blocks(
         self, campaign: int, selection: _Selection, *, newest_first: bool = False, hits: bool = True
@@ -237,12 +236,12 @@ class BlockStore(SqlStore):
             )
             for row in rows:
                 first, last = row[:2]
-                if last > after:
+                if last > after or last < first:  # the latter is damaged, which the reader says
                     yield row
                 if newest_first:
                     before = first
                 else:
-                    after = max(after, last)
+                    after = max(after, first, last)
             if len(rows) < at_once:
                 return
             at_once = _AT_ONCE

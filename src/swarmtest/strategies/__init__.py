@@ -4,6 +4,7 @@ from swarmtest._exports import exports_of
 
 # Each of these modules registers the names by which users choose its strategies.
 from swarmtest.strategies import covering as covering
+from swarmtest.strategies import hedged as hedged
 from swarmtest.strategies import layered as layered
 from swarmtest.strategies import mixture as mixture
 from swarmtest.strategies import simple as simple

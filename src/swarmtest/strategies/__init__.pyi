@@ -11,6 +11,7 @@ from swarmtest.strategies.directed.aim import Aim as Aim
 from swarmtest.strategies.directed.aim import Goal as Goal
 from swarmtest.strategies.directed.directed import Directed as Directed
 from swarmtest.strategies.directed.directed import Portfolio as Portfolio
+from swarmtest.strategies.hedged import Hedged as Hedged
 from swarmtest.strategies.layered import Layered as Layered
 from swarmtest.strategies.mixture import Mixture as Mixture
 from swarmtest.strategies.simple import Activation as Activation

@@ -13,8 +13,9 @@ very near a limit that it is compared with, is given back as *doubtful*, and is 
 from __future__ import annotations
 
 import functools
+import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -35,14 +36,13 @@ from swarmtest.core.seeds import (
 )
 from swarmtest.core.space import Space
 from swarmtest.strategies.layered import (
-    BOUNDS,
-    FAMILIES,
     FLOOR,
     STEEPEST,
     Layered,
     beta_shape,
     chances_by_size,
     low_weight,
+    sizes_of,
 )
 
 Matrix: TypeAlias = npt.NDArray[np.float64]
@@ -54,7 +54,18 @@ _STEP_DOUBT = 1e-6
 """The same where a weight is rounded to one of 65,535 steps."""
 
 
-_SINGLE = ("*family", "*members", "*share", "*count", "*exponent", "*low", "*a", "*b")
+_SINGLE = (
+    "*family",
+    "*members",
+    "*share",
+    "*count",
+    "*exponent",
+    "*low",
+    "*a",
+    "*b",
+    "*rungs",
+    "*length",
+)
 """The names of the numbers that are drawn once for each trial."""
 
 
@@ -123,12 +134,12 @@ def equal(draws: TrialDraws) -> Drawn:
 
 def fair_coin(draws: TrialDraws) -> Drawn:
     """Draw half of the features."""
-    return _some(draws, 0.5), None
+    return some_of(draws, 0.5), None
 
 
 def biased_coin(draws: TrialDraws) -> Drawn:
     """Draw a random share of the features."""
-    return _some(draws, draws.single("*share")[:, None]), None
+    return some_of(draws, draws.single("*share")[:, None]), None
 
 
 def uniform(draws: TrialDraws) -> Drawn:
@@ -165,16 +176,25 @@ def power_law(draws: TrialDraws) -> Drawn:
 
 def groups(draws: TrialDraws) -> Drawn:
     """Draw two or three groups with a whole ratio."""
+    return _grouped(draws, *_members(draws))
+
+
+def whole_groups(draws: TrialDraws) -> Drawn:
+    """Draw two or three groups of all features."""
+    return _grouped(draws, np.empty(0, np.intp), np.empty((0, draws.count), bool))
+
+
+def _grouped(draws: TrialDraws, some: Rows, chosen: Rows) -> Drawn:
+    """Draw groups; in `some` of the trials only of the chosen features."""
     counts = np.where(draws.single("*count") < 0.75, 2, 3)
     levels = samples_of_five(draws.split("*levels"), counts)
     position = draws.groups() * counts[:, None]
     three = np.flatnonzero(counts == 3)
-    some, chosen = _members(draws)
     weights = _by_position(levels, position, three)
-    weights[some] &= _all_bits(chosen)
+    weights[some] &= all_bits(chosen)
     # The largest weight is 1: that of the highest level that some feature has.
     steps = _by_position(_STEPS_OF_LEVELS[weights.max(axis=1)[:, None], levels], position, three)
-    steps[some] &= _all_bits(chosen)
+    steps[some] &= all_bits(chosen)
     return steps, None
 
 
@@ -188,12 +208,12 @@ def _by_position(values: Rows, position: Matrix, three: Rows) -> Rows:
 
 def _choose(where: Rows, if_true: Rows, if_false: Rows) -> Rows:
     """Return `np.where` of 16-bit numbers in a tenth of its time."""
-    chosen: Rows = _all_bits(where) & (if_true ^ if_false)
+    chosen: Rows = all_bits(where) & (if_true ^ if_false)
     chosen ^= if_false
     return chosen
 
 
-def _all_bits(where: Rows) -> Rows:
+def all_bits(where: Rows) -> Rows:
     """Return 16 bits for each Boolean: all of them, or none."""
     bits: Rows = -where.view(np.uint8).astype(np.uint16)
     return bits
@@ -213,13 +233,22 @@ _STEPS_OF_LEVELS = np.array(
 
 def dominant(draws: TrialDraws) -> Drawn:
     """Make one feature more likely than each of the others."""
+    return _dominated(draws, *_members(draws))
+
+
+def whole_dominant(draws: TrialDraws) -> Drawn:
+    """Make one of all features more likely than each of the others."""
+    return _dominated(draws, np.empty(0, np.intp), np.empty((0, draws.count), bool))
+
+
+def _dominated(draws: TrialDraws, some: Rows, chosen: Rows) -> Drawn:
+    """Make one feature more likely; in `some` of the trials only of the chosen features."""
     keys = draws.features()
-    some, chosen = _members(draws)
     keys[some] = np.where(chosen, keys[some], 2.0)
     lows = [_step(low_weight(draw)) for draw in draws.single("*low").tolist()]
     steps = np.empty(keys.shape, np.uint16)
     steps[:] = np.array(lows, np.uint16)[:, None]
-    steps[some] &= _all_bits(chosen)
+    steps[some] &= all_bits(chosen)
     steps[np.arange(len(keys)), keys.argmin(axis=1)] = FULL
     return steps, None
 
@@ -247,7 +276,7 @@ def settle(weights: Matrix) -> Rows:
     scaled = weights / top
     scaled *= FULL
     steps: Rows = np.rint(scaled, out=scaled).astype(np.uint16)
-    steps &= _all_bits(at_least)
+    steps &= all_bits(at_least)
     return steps
 
 
@@ -278,42 +307,53 @@ DRAWING: Mapping[str, Callable[[TrialDraws], Drawn]] = {
 """How each family draws, by its name in `layered.FAMILIES`."""
 
 
+Drawing: TypeAlias = Mapping[str, Callable[[TrialDraws], Drawn]]
+
+
 def propose(
-    strategy: Layered, space: Space, trials: Sequence[int], campaign_seed: int
+    strategy: Layered, space: Space, trials: Sequence[int], campaign_seed: int, drawing: Drawing
 ) -> list[Proposal]:
-    """Return the proposals of some trials, in their order."""
+    """Return the proposals of some trials, in their order; `drawing` draws for each family."""
     draws = TrialDraws.of_trials(space, np.asarray(trials, dtype=np.int64), campaign_seed)
-    families = np.searchsorted(BOUNDS, draws.single("*family"), side="right")
+    families = np.searchsorted(strategy.bounds, draws.single("*family"), side="right")
     proposals: list[Proposal] = [None] * len(trials)  # type: ignore[list-item]  # filled below
     for family in sorted(set(families.tolist())):
         for rows in parts_of(np.flatnonzero(families == family), space):
-            drawn = _propose_alike(strategy, family, draws.of(rows), campaign_seed)
+            name = strategy.families[family][0]
+            drawn = _propose_alike(strategy, name, draws.of(rows), campaign_seed, drawing[name])
             for row, proposal in zip(rows.tolist(), drawn, strict=True):
                 proposals[row] = proposal
     return proposals
 
 
+_FEW_FEATURES = 8
+"""So few have few configurations, most of which occur several times in a batch."""
+
+
 def _propose_alike(
-    strategy: Layered, number: int, draws: TrialDraws, campaign_seed: int
+    strategy: Layered,
+    family: str,
+    draws: TrialDraws,
+    campaign_seed: int,
+    draw: Callable[[TrialDraws], Drawn],
 ) -> list[Proposal]:
     """Return the proposals of trials of one family."""
-    family, space, trials, count = FAMILIES[number][0], draws.space, draws.trials, draws.count
-    weights, doubtful = DRAWING[family](draws)
-    configurations = weigh_many(space, weights, trials, campaign_seed, strategy.renormalise)
-    left_out = (weights == 0).view(np.uint8)
-    proposals = []
-    made: dict[int, Proposal] = {}  # by the configuration's identity: equal ones are the same
-    for row, configuration in enumerate(configurations):
-        proposal = made.get(id(configuration))
-        if proposal is None:
-            # Constraints may keep a feature out; how often has no known formula.
-            size = configuration.bits.bit_count()
-            chances = () if space.clauses else chances_by_size(family, count, size)
-            if len(chances) > 1:
-                # References to two numbers: new ones would have to be created for each feature.
-                chances = tuple(_references(chances)[left_out[row]].tolist())
-            proposal = made[id(configuration)] = Proposal(configuration, chances, family)
-        proposals.append(proposal)
+    space, trials = draws.space, draws.trials
+    weights, doubtful = draw(draws)
+    renormalise = strategy.renormalises(family)
+    configurations = weigh_many(space, weights, trials, campaign_seed, renormalise)
+    if len(space.features) <= _FEW_FEATURES:
+        distinct = {id(each): row for row, each in enumerate(configurations)}
+        rows = list(distinct.values())
+        chances = _chances(family, space, weights[rows])
+        made = {
+            id(configurations[row]): Proposal(configurations[row], chance, family)
+            for row, chance in zip(rows, chances, strict=True)
+        }
+        proposals = [made[id(each)] for each in configurations]
+    else:
+        chances = _chances(family, space, weights)
+        proposals = list(map(Proposal, configurations, chances, itertools.repeat(family)))
     if doubtful is not None:
         for row in np.flatnonzero(doubtful).tolist():
             trial = int(trials[row])
@@ -321,12 +361,26 @@ def _propose_alike(
     return proposals
 
 
-@functools.lru_cache(maxsize=1024)
-def _references(numbers: tuple[float, ...]) -> npt.NDArray[Any]:
-    return np.array(numbers, object)
+def _chances(family: str, space: Space, weights: Rows) -> Iterable[tuple[float, ...]]:
+    """Return the propensities of each row."""
+    count = len(space.features)
+    if space.clauses or not sizes_of(family, count):
+        # Constraints may keep a feature out; how often has no known formula.
+        return itertools.repeat((), len(weights))
+    sizes = np.count_nonzero(weights, axis=1).tolist()
+    chances = [chances_by_size(family, count, size) for size in sizes]
+    two = [row for row, each in enumerate(chances) if len(each) > 1]
+    if two:
+        # References to two numbers: new ones would have to be created for each feature.
+        numbers = np.array([chances[row] for row in two], object)
+        left_out = weights[two] == 0
+        matrix = np.where(left_out, numbers[:, 1:], numbers[:, :1])
+        for row, each in zip(two, map(tuple, matrix.tolist()), strict=True):
+            chances[row] = each
+    return chances
 
 
-def _some(draws: TrialDraws, share: float | Matrix) -> Rows:
+def some_of(draws: TrialDraws, share: float | Matrix) -> Rows:
     """Return which features are below the share; where that is none, the one with the least."""
     values = draws.features(attempt=1)
     chosen = values < share
@@ -343,7 +397,7 @@ def _members(draws: TrialDraws) -> tuple[Rows, Rows]:
     """
     some = np.flatnonzero(draws.single("*members") >= 0.75)
     draws = draws.of(some)
-    return some, _some(draws, draws.single("*share")[:, None])
+    return some, some_of(draws, draws.single("*share")[:, None])
 
 
 _DRAWS = 8
@@ -354,30 +408,44 @@ def samples_of_five(streams: Rows, counts: Rows) -> npt.NDArray[np.uint16]:
     """Return what ``sample(range(1, 6), count)`` returns for each stream, padded with 0.
 
     It draws three bits for one of five and for one of four, and two bits for one of three, again
-    if they are too large. It moves the last of those that are left to the place of the one drawn.
+    if they are too large.
     """
     rows, prepared = np.arange(len(counts)), _DRAWS
-    words = _three_bits(streams, prepared)
-    position = np.zeros(len(counts), np.intp)
-    pool = np.tile(np.arange(1, 6, dtype=np.uint16), (len(counts), 1))
-    levels = np.zeros((len(counts), 3), np.uint16)
-    for drawn in range(3):
-        left = 5 - drawn
-        number = np.full(len(counts), left)
-        missing = np.flatnonzero(counts > drawn)
-        while len(missing):
-            if position[missing].max() == prepared:
-                prepared *= 2
-                words = _three_bits(streams, prepared)
-            next_words = words[missing, position[missing]]
-            number[missing] = next_words if left > 3 else next_words >> 1
-            position[missing] += 1
-            missing = missing[number[missing] >= left]
-        drawn_rows = rows[counts > drawn]
-        places = number[drawn_rows]
-        levels[drawn_rows, drawn] = pool[drawn_rows, places]
-        pool[drawn_rows, places] = pool[drawn_rows, left - 1]
-    return levels
+    while True:
+        words = _three_bits(streams, prepared)
+        columns, after = np.arange(prepared), np.full(len(counts), -1)
+        numbers, missing = [], False
+        for drawn, left in enumerate((5, 4, 3)):
+            values = words if left > 3 else words >> 1
+            usable = (values < left) & (columns > after[:, None])
+            after = usable.argmax(axis=1)
+            found = usable[rows, after]
+            missing = missing or bool((~found & (counts > drawn)).any())
+            numbers.append(np.where(found, values[rows, after], 0))
+        if not missing:
+            levels: npt.NDArray[np.uint16] = _SAMPLES[tuple(numbers)]
+            levels[counts < 3, 2] = 0
+            return levels
+        prepared *= 2
+
+
+def _sample(numbers: Sequence[int]) -> list[int]:
+    """Return a sample of five, given which one of those that are left is drawn each time.
+
+    The last of those that are left moves to the place of the one drawn.
+    """
+    pool, sample = [1, 2, 3, 4, 5], []
+    for number in numbers:
+        sample.append(pool[number])
+        pool[number] = pool[-1]
+        pool.pop()
+    return sample
+
+
+_SAMPLES = np.array(
+    [[[_sample((a, b, c)) for c in range(3)] for b in range(4)] for a in range(5)], np.uint16
+)
+"""The samples by the numbers drawn."""
 
 
 def _three_bits(streams: Rows, count: int) -> npt.NDArray[np.intp]:
@@ -385,13 +453,17 @@ def _three_bits(streams: Rows, count: int) -> npt.NDArray[np.intp]:
     return (numbers_of_streams(streams, count) >> 61).astype(np.intp)
 
 
-# Gamma variates: `random.gammavariate` for matrices. A round of its loop is made for all numbers
-# that are not accepted yet, and the last few are left to `random` itself.
+# Gamma variates: `random.gammavariate` for matrices. Each of its attempts draws two numbers. The
+# first attempt is made for all, further ones for those that were rejected, several at once, and the
+# last few are left to `random` itself.
 
 _LOG4 = math.log(4.0)
 _SG_MAGIC = 1.0 + math.log(4.5)
 _FEW_LEFT = 8
-"""A round takes as long as it takes to draw this many numbers one by one."""
+"""Several attempts in numpy take as long as it takes to draw this many numbers one by one."""
+_ATTEMPTS = 4
+_STEPS = np.arange(1, 2 * _ATTEMPTS + 1, dtype=np.uint64) * np.uint64(GOLDEN)
+"""What the counter of a stream is advanced by for each of the numbers of several attempts."""
 
 
 class GammaStreams:
@@ -403,81 +475,81 @@ class GammaStreams:
 
     def gamma(self, shapes: Matrix) -> Matrix:
         """Return the next number of each stream, given the shape of each row."""
-        numbers = np.empty(self._counters.shape)
-        for draw, rows in (
-            (_cheng, shapes > 1.0),
-            (_exponential, shapes == 1.0),
-            (_ahrens_dieter, shapes < 1.0),
-        ):
+        numbers = np.ones(self._counters.shape)
+        # With a shape of exactly 1, one number is drawn, not two.
+        self.doubtful[shapes == 1.0] = True
+        for draw, rows in ((_cheng, shapes > 1.0), (_ahrens_dieter, shapes < 1.0)):
             if rows.any():
                 self._draw(draw, np.flatnonzero(rows), shapes, numbers)
         return numbers
 
-    def _draw(self, draw: _Round, rows: Rows, shapes: Matrix, numbers: Matrix) -> None:
-        # The first round is for whole rows, which need not be collected. Most numbers are accepted.
+    def _draw(self, draw: _Attempt, rows: Rows, shapes: Matrix, numbers: Matrix) -> None:
+        # The first attempt is for whole rows, which need not be collected. Most are accepted.
         counters = self._counters[rows]
-        numbers[rows], accepted, doubtful = draw(shapes[rows, None], counters)
+        pairs = uniforms(counters + _STEPS[:2, None, None])
+        numbers[rows], accepted, doubtful = draw(shapes[rows, None], pairs[0], pairs[1])
+        counters += _STEPS[1]
         self._counters[rows] = counters
         self.doubtful[rows] |= doubtful
         row_numbers, columns = np.nonzero(~accepted)
         places = rows[row_numbers] * numbers.shape[1] + columns
-        shape = shapes[rows[row_numbers]]
-        counters = counters[row_numbers, columns]
+        self._draw_again(
+            draw, places, shapes[rows[row_numbers]], counters[row_numbers, columns], numbers
+        )
+
+    def _draw_again(
+        self, draw: _Attempt, places: Rows, shape: Matrix, counters: Rows, numbers: Matrix
+    ) -> None:
+        """Draw the numbers at some places, whose first attempts were rejected."""
+        flat, all_counters = numbers.reshape(-1), self._counters.reshape(-1)
         while len(places) > _FEW_LEFT:
-            values, accepted, doubtful = draw(shape, counters)
-            numbers.reshape(-1)[places[accepted]] = values[accepted]
-            self._counters.reshape(-1)[places[accepted]] = counters[accepted]
-            self.doubtful.reshape(-1)[places[doubtful]] = True
-            left = ~accepted
+            drawn = uniforms(counters + _STEPS[:, None])
+            values, accepted, doubtful = draw(shape, drawn[0::2], drawn[1::2])
+            # The attempts after the first accepted one are not made.
+            attempt, columns = accepted.argmax(axis=0), np.arange(len(places))
+            done = accepted[attempt, columns]
+            attempt[~done] = _ATTEMPTS - 1
+            doubtful &= np.arange(_ATTEMPTS)[:, None] <= attempt
+            self.doubtful.reshape(-1)[places[np.any(doubtful, axis=0)]] = True
+            flat[places] = values[attempt, columns]  # those that are not done are drawn again
+            counters += _STEPS[1::2][attempt]
+            all_counters[places] = counters
+            left = ~done
             places, shape, counters = places[left], shape[left], counters[left]
         stream = Stream()
         for place, alpha, counter in zip(
             places.tolist(), shape.tolist(), counters.tolist(), strict=True
         ):
             stream.rekey(counter)
-            numbers.reshape(-1)[place] = stream.gammavariate(alpha, 1.0)
-            self._counters.reshape(-1)[place] = stream.getstate()[2]
+            flat[place] = stream.gammavariate(alpha, 1.0)
+            all_counters[place] = stream.getstate()[2]
 
 
-_Round: TypeAlias = Callable[[Matrix, Rows], tuple[Matrix, Rows, Rows]]
-"""Shapes and counters, which are advanced; returns numbers, which are accepted, and doubtful."""
+_Attempt: TypeAlias = Callable[[Matrix, Matrix, Matrix], tuple[Matrix, Rows, Rows]]
+"""Shapes and two uniform numbers; returns numbers, which are accepted, and doubtful."""
 
 
-def _next(counters: Rows) -> Matrix:
-    """Return the next uniform number of streams."""
-    counters += GOLDEN
-    return uniforms(counters)
-
-
-def _cheng(shape: Matrix, counters: Rows) -> tuple[Matrix, Rows, Rows]:
-    before = counters.copy()
-    first = _next(counters)
-    skipped = ~((first > 1e-7) & (first < 0.9999999))
-    second = 1.0 - _next(counters)
-    if skipped.any():  # then no second number is drawn
-        counters[skipped] = before[skipped] + GOLDEN
-        first[skipped] = 0.5
+def _cheng(shape: Matrix, first: Matrix, second: Matrix) -> tuple[Matrix, Rows, Rows]:
+    second = 1.0 - second
+    # Of these, `random` draws another one at once.
+    extreme = (first <= 1e-7) | (first >= 0.9999999)
+    if extreme.any():
+        first = np.where(extreme, 0.5, first)
     root = np.sqrt(2.0 * shape - 1.0)
     v = np.log(first / (1.0 - first)) / root
     values = shape * np.exp(v)
     z = first * first * second
     r = (shape - _LOG4) + (shape + root) * v - values
     excess = np.maximum(r + _SG_MAGIC - 4.5 * z, r - np.log(z))
-    return values, (excess >= 0.0) & ~skipped, (np.abs(excess) < _DOUBT) & ~skipped
+    return values, excess >= 0.0, (np.abs(excess) < _DOUBT) | extreme
 
 
-def _exponential(shape: Matrix, counters: Rows) -> tuple[Matrix, Rows, Rows]:
-    values = -np.log(1.0 - _next(counters))
-    return values, np.ones(values.shape, bool), np.zeros(values.shape, bool)
-
-
-def _ahrens_dieter(shape: Matrix, counters: Rows) -> tuple[Matrix, Rows, Rows]:
+def _ahrens_dieter(shape: Matrix, first: Matrix, second: Matrix) -> tuple[Matrix, Rows, Rows]:
     b = (math.e + shape) / math.e
-    p = b * _next(counters)
+    p = b * first
     small = p <= 1.0
     # Both formulas for all numbers: numpy chooses between two arrays in the time of an addition.
     values = np.where(small, p ** (1.0 / shape), -np.log((b - p) / shape))
     with np.errstate(divide="ignore"):
         limit = np.where(small, np.exp(-values), values ** (shape - 1.0))
-    second = _next(counters)
     return values, second <= limit, np.abs(second - limit) < _DOUBT

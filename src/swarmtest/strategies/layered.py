@@ -32,6 +32,7 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from swarmtest.core.dimensions import Feature
 from swarmtest.core.sampling import (
@@ -73,12 +74,12 @@ def equal(space: Space, rng: Stream) -> Weights:
 
 def fair_coin(space: Space, rng: Stream) -> Weights:
     """Draw half of the features, for bugs that some features suppress."""
-    return dict.fromkeys(_some(space.feature_names, 0.5, rng), 1.0)
+    return dict.fromkeys(some_of(space.feature_names, 0.5, rng), 1.0)
 
 
 def biased_coin(space: Space, rng: Stream) -> Weights:
     """Draw a random share of the features, for bugs that need nearly all or nearly none."""
-    return dict.fromkeys(_some(space.feature_names, rng.named("*share"), rng), 1.0)
+    return dict.fromkeys(some_of(space.feature_names, rng.named("*share"), rng), 1.0)
 
 
 def uniform(space: Space, rng: Stream) -> Weights:
@@ -105,15 +106,30 @@ def groups(space: Space, rng: Stream) -> Weights:
 
     Features that the space puts into one group stay together.
     """
+    weights = whole_groups(space, rng)
+    return {name: weights[name] for name in _members(space.feature_names, rng)}
+
+
+def whole_groups(space: Space, rng: Stream) -> Weights:
+    """Draw two or three groups of all features with a whole ratio (`hedged`)."""
     levels = rng.split("*levels").sample(range(1, 6), 2 if rng.named("*count") < 0.75 else 3)
-    group = {feature.name: feature.group or feature.name for feature in space.features}
-    members = _members(space.feature_names, rng)
-    return {name: float(levels[int(rng.named(group[name]) * len(levels))]) for name in members}
+    return {
+        feature.name: float(levels[int(rng.named(feature.group or feature.name) * len(levels))])
+        for feature in space.features
+    }
 
 
 def dominant(space: Space, rng: Stream) -> Weights:
     """Make one feature two to thirty-two times as likely as each of the others."""
-    members = _members(space.feature_names, rng)
+    return _dominated(_members(space.feature_names, rng), rng)
+
+
+def whole_dominant(space: Space, rng: Stream) -> Weights:
+    """Make one of all features more likely than each of the others (`hedged`)."""
+    return _dominated(space.feature_names, rng)
+
+
+def _dominated(members: Sequence[str], rng: Stream) -> Weights:
     low, top = low_weight(rng.named("*low")), min(members, key=rng.named)
     return {name: 1.0 if name == top else low for name in members}
 
@@ -145,19 +161,33 @@ class Layered:
     renormalise: bool = True
     """Choose in proportion to the weights; otherwise a weight below 1 spends steps."""
 
+    families: ClassVar[Sequence[tuple[str, float, Family]]] = FAMILIES
+    bounds: ClassVar[Sequence[float]] = BOUNDS
+    spending: ClassVar[frozenset[str]] = frozenset()
+    """Families in which a weight below 1 always spends steps."""
+
     def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
         """Draw a family, then weights from it."""
         names = space.feature_names
         if not names:
             return toss(space, (), rng)
-        family, _, draw = FAMILIES[bisect.bisect_right(BOUNDS, rng.named("*family"))]
+        family, _, draw = self.families[bisect.bisect_right(self.bounds, rng.named("*family"))]
+        renormalise, spends = self.renormalises(family), family in self.spending
         if _has_rates(space):
-            return _at_own_rates(space, family, draw, rng, self.renormalise)
-        weights = settled(names, draw(space, rng))
+            return _at_own_rates(space, family, draw, rng, renormalise, spends)
+        weights = settled(names, draw(space, rng), proportions=not spends)
         bits = sum(1 << number for number, weight in enumerate(weights) if weight)
         # Constraints may keep a feature out; how often has no known formula.
         chances = () if space.clauses else chances_of(family, len(names), bits)
-        return weigh(space, weights, rng, chances, family, self.renormalise)
+        return weigh(space, weights, rng, chances, family, renormalise)
+
+    def renormalises(self, family: str) -> bool:
+        """Return whether features are chosen in proportion to the weights of a family.
+
+        >>> Layered().renormalises("groups")
+        True
+        """
+        return self.renormalise and family not in self.spending
 
     def ask_many(
         self, space: Space, trials: Sequence[int], campaign_seed: int
@@ -173,11 +203,17 @@ class Layered:
             return None
         from swarmtest.strategies._layered_batches import propose  # it imports numpy
 
-        return propose(self, space, trials, campaign_seed)
+        return propose(self, space, trials, campaign_seed, self._batch_draws())
+
+    def _batch_draws(self) -> Mapping[str, Any]:
+        """Return the function that draws for a batch of trials, by family."""
+        from swarmtest.strategies._layered_batches import DRAWING
+
+        return DRAWING
 
 
 def _at_own_rates(
-    space: Space, family: str, draw: Family, rng: Stream, renormalise: bool
+    space: Space, family: str, draw: Family, rng: Stream, renormalise: bool, spends: bool
 ) -> Proposal:
     """Toss the features that have a rate of their own; a family decides about the others.
 
@@ -194,7 +230,8 @@ def _at_own_rates(
         included = [*toss(space, rates_for(space, 1.0), rng.split("*rates")).configuration.included]
     usual, top = draw(space, rng), max(raw.values(), default=1.0)
     raw |= {name: usual.get(name, top) for name in included}
-    weights = dict(zip(space.feature_names, settled(space.feature_names, raw), strict=True))
+    settled_weights = settled(space.feature_names, raw, proportions=not spends)
+    weights = dict(zip(space.feature_names, settled_weights, strict=True))
     # A feature that was tossed in is in, however small its weight.
     weights |= {name: max(weights[name], FLOOR) for name in included}
     chances: tuple[float, ...] = ()
@@ -234,14 +271,16 @@ def _chances_beside(family: str, count: int, bits: int, beside: bool) -> tuple[f
     return each
 
 
-def settled(names: Sequence[str], raw: Weights) -> list[float]:
-    """Return the weights in the order of the names, scaled so that the largest is 1.
+def settled(names: Sequence[str], raw: Weights, proportions: bool = True) -> list[float]:
+    """Return the weights in the order of the names; missing ones are 0.
 
-    Weights below the floor, and missing ones, are 0.
+    If they are proportions, they are scaled so that the largest is 1; those below the floor are 0.
 
     >>> settled(["a", "b", "c"], {"a": 4, "b": 2})
     [1.0, 0.5, 0.0]
     """
+    if not proportions:
+        return [raw.get(name, 0.0) for name in names]
     top = max(raw.values())
     least = FLOOR * top
     weights = [raw.get(name, 0.0) for name in names]
@@ -262,7 +301,7 @@ def _log_uniform(low: float, high: float, draw: float) -> float:
     return low * math.exp(draw * math.log(high / low))
 
 
-def _some(names: Sequence[str], p: float, rng: Stream) -> list[str]:
+def some_of(names: Sequence[str], p: float, rng: Stream) -> list[str]:
     """Return each name with probability p; if that is none, one of them."""
     draws = {name: rng.named(name, attempt=1) for name in names}
     return [name for name in names if draws[name] < p] or [min(names, key=draws.__getitem__)]
@@ -270,7 +309,7 @@ def _some(names: Sequence[str], p: float, rng: Stream) -> list[str]:
 
 def _members(names: Sequence[str], rng: Stream) -> Sequence[str]:
     """Return the features that a family includes: usually all, sometimes a random share."""
-    return names if rng.named("*members") < 0.75 else _some(names, rng.named("*share"), rng)
+    return names if rng.named("*members") < 0.75 else some_of(names, rng.named("*share"), rng)
 
 
 # Propensities of the families.
@@ -320,6 +359,11 @@ def sizes_of(family: str, count: int) -> Sizes:
     everything = (0.0,) * count + (1.0,)
     random_share = _random_share(count)
     formulas = {
+        "ladder": random_share,
+        "whole-groups": everything,
+        "whole-dominant": everything,
+        "spent": everything,
+        "short": everything,
         "coin": _fair_coin(count),
         "biased-coin": random_share,
         "equal": everything,

@@ -1,55 +1,49 @@
 """Derive a machine from any class: public methods become actions, type hints become generators.
 
-With it a user can test a class without writing a harness. Every exception is a fault, except
-those that say "you called me wrongly" (`TOLERATED`), those that the class's own module defines or
-imports, and those that the user names.
+With it a user can test a class without writing a harness. There are two kinds of oracles:
+exceptions that do not say "you called me wrongly" (see `api_rejections`), and the checks that any
+class can have (see `oracles.metamorphic`).
 """
 
 from __future__ import annotations
 
 import builtins
-import enum
+import contextlib
 import inspect
 import itertools
+import os
 import random
+import sys
+import tempfile
 import types
 import typing
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from types import MappingProxyType
 from typing import Any, ClassVar, TypeAlias
 
 from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.core.faults import message_of
 from swarmtest.languages.user_objects import load_object
-from swarmtest.subjects.machine.generators import (
-    Generator,
-    binary,
-    booleans,
-    floats,
-    integers,
-    just,
-    lists,
-    one_of,
-    sampled_from,
-    text,
-    tuples,
-)
+from swarmtest.processes.scratch import Scratch
+from swarmtest.subjects.api_arguments import ArgumentSources, hints_of, with_learned
+from swarmtest.subjects.api_rejections import TOLERATED, RejectedCall, is_rejection, types_in
+from swarmtest.subjects.learned_values import LearnedValues, values_of
+from swarmtest.subjects.machine.generators import integers, lists, one_of
 from swarmtest.subjects.machine.machine import Machine, Pool, action
-
-TOLERATED: tuple[type[Exception], ...] = (
-    ValueError,
-    TypeError,
-    LookupError,
-    NotImplementedError,
-    StopIteration,
-)
-"""Exceptions with which Python code refuses bad arguments or states."""
+from swarmtest.subjects.no_network import NoNetwork
+from swarmtest.subjects.oracles.metamorphic import check_action, checks_of
+from swarmtest.subjects.oracles.operations import Operation
 
 _ANYTHING = "anything"
 """The key of the arguments of a method that has no signature."""
+_CONSTRUCTOR_TRIES = 20
+_ANY_ARGUMENT = one_of(integers(0, 9), integers(0, 9), integers(0, 9), lists(integers(0, 9)))
+"""For a method that does not declare its parameters: small numbers, and now and then a list."""
 Arguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 """Positional arguments and keyword arguments."""
 
-_OPERATORS: dict[str, str] = {
+_CONTAINER: dict[str, str] = {
     "__len__": "len({0})",
     "__contains__": "{1} in {0}",
     "__getitem__": "{0}[{1}]",
@@ -57,20 +51,44 @@ _OPERATORS: dict[str, str] = {
     "__delitem__": "del {0}[{1}]",
     "__iter__": "for _ in zip(range(1000), {0}): pass",
 }
-"""The special methods that are called, those of containers, and how to write a call of each."""
+_BINARY: dict[str, str] = {
+    "__add__": "{0} + {1}",
+    "__sub__": "{0} - {1}",
+    "__mul__": "{0} * {1}",
+    "__or__": "{0} | {1}",
+    "__and__": "{0} & {1}",
+    "__xor__": "{0} ^ {1}",
+    "__eq__": "{0} == {1}",
+    "__lt__": "{0} < {1}",
+    "__le__": "{0} <= {1}",
+}
+_OPERATORS = _CONTAINER | _BINARY
+"""The special methods that are called, and how to write a call of each."""
+_WITH_SAME_CLASS = frozenset(_BINARY) - {"__mul__"}
+"""Operators whose other side is an object of the same class."""
 
 
-def api_machine(cls: type, raises: Sequence[str] = ()) -> type[Machine]:
+def api_machine(
+    cls: type,
+    raises: Sequence[str] = (),
+    without: Collection[str] = (),
+    learned: LearnedValues = MappingProxyType({}),
+    network: bool = False,
+) -> type[Machine]:
     """Return a machine that calls the public methods of a class.
 
-    `raises` names more exceptions that are a correct outcome of a call.
+    `raises` names more exceptions that are a correct outcome of a call, `without` the methods and
+    checks to leave out, and `learned` has values that `swarmtest learn` recorded. Tests reach
+    other hosts only with `network`.
 
     >>> from collections import UserList
     >>> sorted(name for name in vars(api_machine(UserList)) if name.startswith("in"))
     ['index', 'insert']
     """
-    tolerated = TOLERATED + _named_exceptions(cls, raises) + _own_exceptions(cls)
-    constructor_arguments = _constructor_arguments(cls)
+    named = named_exceptions(cls, raises)
+    where = f"{cls.__module__}:{cls.__qualname__}"
+    constructor_arguments = _constructor_arguments(cls, learned)
+    sample = _try_constructor(cls, constructor_arguments)
     members: dict[str, Any] = {
         "__module__": cls.__module__,
         "__qualname__": cls.__qualname__,
@@ -78,44 +96,149 @@ def api_machine(cls: type, raises: Sequence[str] = ()) -> type[Machine]:
         "_swarmtest_api": (cls, constructor_arguments),
     }
     instances = Pool()
-    left_out = []
-    for name, method in _public_methods(cls):
-        arguments = _arguments(cls, method, instances)
+    methods = public_methods(cls)
+    checks = checks_of(sample) if _has_a_checked_part(cls) else {}
+    _refuse_unknown(without, [name for name, _ in methods] + list(checks), where)
+    sources = ArgumentSources(cls, instances, learned)
+    left_out, chained = [], False
+    for name, method in methods:
+        if name in without:
+            continue
+        arguments = _arguments(sources, name, method)
         if arguments is None:
             left_out.append(name)
             continue
         # A method must not replace a method of the machine that has the same name.
         attribute = f"{name}_" if hasattr(ApiMachine, name) else name
-        members[attribute] = _action(name, arguments, _positional_only(method), tolerated)
+        makes = _makes_instances(cls, name, method)
+        chained = chained or makes
+        members[attribute] = _action(
+            cls, name, method, arguments, named, instances if makes else None
+        )
         members[attribute].__name__ = attribute
         if instances in arguments.values():
             members["objects"] = instances
     if not any(hasattr(member, "_swarmtest_action") for member in members.values()):
         if any(inspect.iscoroutinefunction(getattr(cls, name)) for name in left_out):
             raise UserError(
-                f"{cls.__module__}:{cls.__qualname__} has only async methods that can be called: "
+                f"{where} has only async methods that can be called: "
                 "write a Machine whose actions call asyncio.run(...)"
             )
         raise UserError(
-            f"{cls.__module__}:{cls.__qualname__} has no public method whose arguments can be "
+            f"{where} has no public method whose arguments can be "
             "drawn: add type hints, or write a Machine"
         )
-    if "objects" in members:
+    if "objects" in members or chained:
+        members["objects"] = instances
         new = _constructor_code(cls, constructor_arguments)
-        members["new_object"] = _new_object_action(instances, tolerated, new)
+        members["new_object"] = _new_object_action(instances, new)
+    if chained:
+        members["use_result"] = _use_result_action(instances)
+    for name, check in checks.items():
+        if name not in without and name.removeprefix("check_") not in without:
+            members.setdefault(name, check_action(check, "object", "new", printed=True))
     members["left_out"] = tuple(left_out)
-    _try_constructor(cls, constructor_arguments)
+    members["calls"] = Counter()
+    members["network"] = network
     return types.new_class(cls.__name__, (ApiMachine,), {}, lambda ns: ns.update(members))
 
 
-def _try_constructor(cls: type, arguments: Arguments) -> None:
+def method_operations(cls: type) -> dict[str, Operation]:
+    """Return the public methods of a class as operations that other classes may have too.
+
+    >>> method_operations(list)["append"].text((3,))
+    'o.append(3)'
+    """
+    sources = ArgumentSources(cls)
+    found = {}
+    for name, method in public_methods(cls):
+        arguments = _arguments(sources, name, method)
+        if arguments is None or name in _WITH_SAME_CLASS or name == "__iter__":
+            continue  # states compare what iteration yields
+        positional = _positional_only(method)
+        call = _caller(name, frozenset(arguments) if name in _OPERATORS else positional)
+        render = _renderer(name, _labels(arguments, positional))
+        letters = tuple(arguments)
+        found[name] = Operation(
+            name,
+            name,
+            letters,
+            arguments,
+            call=lambda o, *v, call=call, letters=letters: call(o, dict(zip(letters, v))),  # noqa: B905
+            render=render,
+        )
+    return found
+
+
+def _refuse_unknown(without: Collection[str], known: Sequence[str], where: str) -> None:
+    for name in without:
+        if name not in known and f"check_{name}" not in known:
+            raise UserError(f"{where}: --without {name}{did_you_mean(name, known)}")
+
+
+def _has_a_checked_part(cls: type) -> bool:
+    """Return whether a class has more to check than what every object inherits."""
+    own = [base for base in cls.__mro__ if base is not object]
+    special = ("__eq__", "__len__", "__iter__", "__repr__", "__str__", "__hash__", "close")
+    return any(name in vars(base) for base in own for name in special)
+
+
+def _makes_instances(cls: type, name: str, method: Callable[..., Any]) -> bool:
+    """Return whether a method may return another object of the class."""
+    if name in _BINARY:
+        return name not in ("__eq__", "__lt__", "__le__")
+    return name == "copy" or hints_of(method, cls).get("return") is cls
+
+
+def _try_constructor(cls: type, arguments: Arguments) -> Any:
     try:
-        cls(*arguments[0], **arguments[1])
+        with _Surroundings():
+            return cls(*arguments[0], **arguments[1])
     except Exception as error:
         raise UserError(
             f"cannot create {_constructor_code(cls, arguments)}: {message_of(error)}; "
             "write a Machine whose start() creates it"
         ) from None
+
+
+class _Surroundings:
+    """An empty directory in which a test runs, with HOME and TMPDIR in it.
+
+    A class that is called with random texts may take them for names of files.
+    """
+
+    _scratch: ClassVar[Scratch | None] = None
+
+    def __init__(self, network: bool = False) -> None:
+        """Create it; the network stays off unless `network` is true."""
+        self._no_network = None if network else NoNetwork()
+
+    def __enter__(self) -> _Surroundings:
+        if _Surroundings._scratch is None:
+            _Surroundings._scratch = Scratch()
+        self._directory = os.getcwd()
+        # Modules that are imported later are still found.
+        sys.path[:] = [os.path.abspath(entry) for entry in sys.path]
+        place = _Surroundings._scratch.temporary
+        self._environment = {name: os.environ.get(name) for name in ("HOME", "TMPDIR")}
+        self._temporary = tempfile.tempdir
+        os.environ["HOME"] = os.environ["TMPDIR"] = tempfile.tempdir = place
+        os.chdir(place)
+        if self._no_network is not None:
+            self._no_network.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._no_network is not None:
+            self._no_network.__exit__()
+        for name, value in self._environment.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        tempfile.tempdir = self._temporary
+        with contextlib.suppress(OSError):
+            os.chdir(self._directory)
 
 
 class ApiMachine(Machine):
@@ -124,7 +247,16 @@ class ApiMachine(Machine):
     object: Any
     left_out: ClassVar[tuple[str, ...]] = ()
     """Public methods whose arguments cannot be drawn from their type hints."""
+    observed: Any = None
+    """What the last call returned."""
+    calls: ClassVar[Counter[tuple[str, bool]]] = Counter()
+    """How many calls of each method were accepted or not, in this process."""
     _swarmtest_api: tuple[type, Arguments]
+    _passed: frozenset[str] = frozenset()
+    """The names of the types of the values that the test has passed so far."""
+    _surroundings: _Surroundings | None = None
+    network: ClassVar[bool] = False
+    """Whether tests may reach other hosts."""
 
     @classmethod
     def code_of_start(cls) -> tuple[str, str]:
@@ -143,44 +275,57 @@ class ApiMachine(Machine):
         return tested(*arguments[0], **arguments[1])
 
     def start(self) -> None:
-        """Create the object under test."""
+        """Create the object under test, in a directory of the test's own, without network."""
+        self._surroundings = _Surroundings(self.network).__enter__()
         self.object = self.new()
+        self._passed = frozenset()
+
+    def stop(self) -> None:
+        """Return to the directory of the process."""
+        if self._surroundings is not None:
+            self._surroundings.__exit__()
 
 
-def _public_methods(cls: type) -> list[tuple[str, Callable[..., Any]]]:
+def public_methods(cls: type) -> list[tuple[str, Callable[..., Any]]]:
+    """Return the public methods of a class and the operators that are called, without aliases.
+
+    >>> "append" in dict(public_methods(list))
+    True
+    """
     methods = []
+    seen: dict[int, str] = {}
     for name, member in inspect.getmembers_static(cls):
-        if isinstance(member, staticmethod | classmethod | property):
+        if isinstance(member, staticmethod | classmethod | property) or inspect.isclass(member):
             continue
-        if callable(member) and (name in _OPERATORS or not name.startswith("_")):
-            methods.append((name, member))
+        if not callable(member) or member is getattr(object, name, None):
+            continue
+        if name.startswith("_") and name not in _OPERATORS:
+            continue
+        if id(member) in seen:  # an alias: `append = add`
+            continue
+        if isinstance(member, types.FunctionType) and not name.startswith("_"):
+            original = getattr(cls, member.__name__, None)
+            if member.__name__ != name and original is member:
+                continue
+            seen[id(member)] = name
+        methods.append((name, member))
     return methods
 
 
-def _arguments(cls: type, method: Callable[..., Any], instances: Pool) -> dict[str, Any] | None:
-    """Return generators for a method's parameters; None if a required value cannot be drawn.
-
-    Parameters that take the class itself draw from the pool `instances`.
-    """
+def _arguments(
+    sources: ArgumentSources, name: str, method: Callable[..., Any]
+) -> dict[str, Any] | None:
+    """Return generators for a method's parameters; None if a required value cannot be drawn."""
     if inspect.iscoroutinefunction(method):
         return None
+    if name in _WITH_SAME_CLASS:
+        instances = sources.instances
+        return None if instances is None else {"other": instances}
     try:
-        parameters = list(inspect.signature(method).parameters.values())[1:]
+        return sources.of_method(method)
     except (ValueError, TypeError):
-        # Many methods written in C have no signature: try up to two small numbers.
-        return {_ANYTHING: lists(integers(0, 9), max_size=2)}
-    hints = hints_of(method, cls)
-    arguments: dict[str, Any] = {}
-    for parameter in parameters:
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            continue
-        hint = hints.get(parameter.name, inspect.Parameter.empty)
-        generator = instances if hint is cls else generator_of_hint(hint, parameter.default)
-        if generator is not None:
-            arguments[parameter.name] = generator
-        elif parameter.default is parameter.empty:
-            return None
-    return arguments
+        # Many methods written in C have no signature: try up to two arguments.
+        return {_ANYTHING: lists(_ANY_ARGUMENT, max_size=2)}
 
 
 def _positional_only(method: Callable[..., Any]) -> frozenset[str]:
@@ -191,28 +336,60 @@ def _positional_only(method: Callable[..., Any]) -> frozenset[str]:
     return frozenset(p.name for p in parameters if p.kind is p.POSITIONAL_ONLY)
 
 
-def _action(
-    name: str,
-    arguments: dict[str, Any],
-    positional: frozenset[str],
-    tolerated: tuple[type[BaseException], ...],
-) -> Callable[..., Any]:
-    positional = positional | frozenset(arguments if name in _OPERATORS else ())
+def _caller(name: str, positional: frozenset[str]) -> Callable[[Any, dict[str, Any]], Any]:
+    """Return a function that calls a method of an object, with arguments by name."""
+    binary = _BINARY.get(name)
+    operator = eval(f"lambda a, b: {binary.format('a', 'b')}") if binary else None
 
-    def call(self: Any, **values: Any) -> None:
+    def call(tested: Any, values: dict[str, Any]) -> Any:
         if name == "__iter__":
-            list(itertools.islice(self.object, 1000))
-            return
+            return list(itertools.islice(tested, 1000))
+        if operator is not None:
+            return operator(tested, *values.values())
         if _ANYTHING in values:
-            getattr(self.object, name)(*values[_ANYTHING])
-            return
+            return getattr(tested, name)(*values[_ANYTHING])
         by_position = [value for key, value in values.items() if key in positional]
         by_name = {key: value for key, value in values.items() if key not in positional}
-        getattr(self.object, name)(*by_position, **by_name)
+        return getattr(tested, name)(*by_position, **by_name)
 
+    return call
+
+
+def _action(
+    cls: type,
+    name: str,
+    method: Callable[..., Any],
+    arguments: dict[str, Any],
+    named: tuple[type[BaseException], ...],
+    into: Pool | None,
+) -> Callable[..., Any]:
+    positional = _positional_only(method) | frozenset(arguments if name in _OPERATORS else ())
+    run = _caller(name, positional)
+
+    def call(self: Any, **values: Any) -> Any:
+        self.observed = None
+        if values:
+            self._passed = self._passed.union(*map(types_in, values.values()))
+        try:
+            self.observed = result = run(self.object, values)
+        except Exception as error:
+            if isinstance(error, (*named, *TOLERATED)):
+                self.calls[name, False] += 1
+                raise
+            if is_rejection(error, cls, method, self._passed, arguments):
+                self.calls[name, False] += 1
+                raise RejectedCall(error) from error
+            raise
+        self.calls[name, True] += 1
+        return result if isinstance(result, cls) and result is not self.object else None
+
+    render = _renderer(name, _labels(arguments, positional))
+    return _as_action(call, name, arguments, (*TOLERATED, *named, RejectedCall), render, into)
+
+
+def _labels(arguments: dict[str, Any], positional: frozenset[str]) -> list[str]:
     labels = {_ANYTHING: "*"} | dict.fromkeys(positional, "")
-    render = _renderer(name, [labels.get(key, f"{key}=") for key in arguments])
-    return _as_action(call, name, arguments, tolerated, render)
+    return [labels.get(key, f"{key}=") for key in arguments]
 
 
 def _as_action(
@@ -241,16 +418,26 @@ def _renderer(name: str, labels: Sequence[str]) -> Callable[[str, Sequence[str]]
     return render
 
 
-def _new_object_action(
-    into: Pool, tolerated: tuple[type[BaseException], ...], new: str
-) -> Callable[..., Any]:
+def _new_object_action(into: Pool, new: str) -> Callable[..., Any]:
     def call(self: Any) -> Any:
         return self.new()
 
     def render(subject: str, arguments: Sequence[str]) -> str:
         return new
 
-    return _as_action(call, "new_object", {}, tolerated, render, into)
+    return _as_action(call, "new_object", {}, TOLERATED, render, into)
+
+
+def _use_result_action(instances: Pool) -> Callable[..., Any]:
+    """Return an action that goes on with an object that an earlier call returned."""
+
+    def call(self: Any, result: Any) -> None:
+        self.object = result
+
+    def render(subject: str, arguments: Sequence[str]) -> str:
+        return f"{subject} = {arguments[0]}"
+
+    return _as_action(call, "use_result", {"result": instances}, (), render)
 
 
 def _constructor_code(cls: type, arguments: Arguments) -> str:
@@ -259,15 +446,19 @@ def _constructor_code(cls: type, arguments: Arguments) -> str:
     return f"{cls.__qualname__}({', '.join(words)})"
 
 
-def _constructor_arguments(cls: type) -> Arguments:
-    """Return simple values for the constructor's required parameters, the same in every test."""
+def _constructor_arguments(cls: type, learned: LearnedValues) -> Arguments:
+    """Return values for the constructor's required parameters, the same in every test.
+
+    They are drawn until the constructor accepts them, a few times.
+    """
     try:
         parameters = list(inspect.signature(cls).parameters.values())
     except (ValueError, TypeError):
         return (), {}
     hints = hints_of(inspect.getattr_static(cls, "__init__"), cls)
-    by_position: list[Any] = []
-    by_name: dict[str, Any] = {}
+    sources = ArgumentSources(cls)
+    known = values_of(learned, cls, "__init__")
+    required = []
     for parameter in parameters:
         if parameter.default is not parameter.empty or parameter.kind in (
             parameter.VAR_POSITIONAL,
@@ -275,21 +466,29 @@ def _constructor_arguments(cls: type) -> Arguments:
         ):
             continue
         hint = hints.get(parameter.name, inspect.Parameter.empty)
-        generator = generator_of_hint(hint, inspect.Parameter.empty)
+        generator = None if hint is cls else sources.of_parameter(parameter.name, hint)
+        generator = with_learned(None, known.get(parameter.name, ())) or generator
         if generator is None:
             raise UserError(
                 f"{cls.__module__}:{cls.__qualname__} needs an argument {parameter.name!r}, and "
-                "its type does not say what it can be: write a Machine whose start() creates it"
+                "its type does not say what it can be: write a Machine whose start() creates it, "
+                f"or record values with `swarmtest learn {cls.__module__.partition('.')[0]}`"
             )
-        value = generator.draw(random.Random(0))
-        if parameter.kind is parameter.KEYWORD_ONLY:
-            by_name[parameter.name] = value
-        else:
-            by_position.append(value)
-    return tuple(by_position), by_name
+        required.append((parameter, generator))
+    arguments: Arguments = (), {}
+    for seed in range(_CONSTRUCTOR_TRIES if required else 1):
+        drawn = [(p, generator.draw(random.Random(seed))) for p, generator in required]
+        arguments = (
+            tuple(value for p, value in drawn if p.kind is not p.KEYWORD_ONLY),
+            {p.name: value for p, value in drawn if p.kind is p.KEYWORD_ONLY},
+        )
+        with contextlib.suppress(Exception), _Surroundings():
+            cls(*arguments[0], **arguments[1])
+            break
+    return arguments
 
 
-def _named_exceptions(cls: type, names: Sequence[str]) -> tuple[type[BaseException], ...]:
+def named_exceptions(cls: type, names: Sequence[str]) -> tuple[type[BaseException], ...]:
     """Return the exceptions that a user named: builtins, of the class's module, or MODULE.NAME."""
     module = inspect.getmodule(cls)
     exceptions = []
@@ -302,7 +501,7 @@ def _named_exceptions(cls: type, names: Sequence[str]) -> tuple[type[BaseExcepti
         if not _is_exception(error):
             choices = [n for n, e in vars(builtins).items() if _is_exception(e)]
             raise UserError(f"--raises: no exception {name!r}{_suggestion(name, choices)}")
-        exceptions.append(error)
+        exceptions.append(typing.cast(type[BaseException], error))
     return tuple(exceptions)
 
 
@@ -315,113 +514,3 @@ def _suggestion(name: str, choices: Sequence[str]) -> str:
     if "did you mean" in suggestion:
         return suggestion
     return "; write MODULE.NAME for an exception of a module"
-
-
-def _own_exceptions(cls: type) -> tuple[type[BaseException], ...]:
-    """Return the exceptions that the class's module defines or imports, without the builtins."""
-    module = inspect.getmodule(cls)
-    members = vars(module).values() if module is not None and module is not builtins else ()
-    return tuple(
-        member
-        for member in members
-        if inspect.isclass(member)
-        and issubclass(member, Exception)
-        and member.__module__ != "builtins"
-    )
-
-
-# Generators from type hints.
-
-_SMALL_KEYS = integers(0, 9)
-"""For values of an unknown type: few distinct numbers, so that calls often use the same key."""
-
-
-def hints_of(method: Callable[..., Any], cls: type) -> dict[str, Any]:
-    """Return the resolved type hints of a method; an empty dictionary if they do not resolve."""
-    try:
-        names = {cls.__name__: cls, "Self": cls}
-        hints = typing.get_type_hints(method, localns=names)
-    except Exception:
-        return {}
-    return {name: cls if hint is typing.Self else hint for name, hint in hints.items()}
-
-
-def generator_of_hint(hint: Any, default: Any = inspect.Parameter.empty) -> Generator[Any] | None:
-    """Return a generator for values of a type; None if the type does not tell enough.
-
-    >>> import random
-    >>> generator_of_hint(bool).draw(random.Random(1)) in (True, False)
-    True
-    >>> generator_of_hint(list[int] | None) is not None
-    True
-    """
-    if hint is inspect.Parameter.empty or hint is Any or isinstance(hint, typing.TypeVar):
-        return _generator_like_default(default)
-    plain: dict[Any, Generator[Any]] = {
-        int: integers(-1000, 1000),
-        float: floats(-1000.0, 1000.0),
-        complex: floats(-10.0, 10.0),
-        bool: booleans(),
-        str: text(),
-        bytes: binary(),
-        None: just(None),
-        type(None): just(None),
-        object: _SMALL_KEYS,
-    }
-    try:
-        if hint in plain:
-            return plain[hint]
-    except TypeError:
-        return None
-    if inspect.isclass(hint) and issubclass(hint, enum.Enum):
-        return sampled_from(list(hint))
-    return _generator_of_generic(hint)
-
-
-def _generator_of_generic(hint: Any) -> Generator[Any] | None:
-    origin, arguments = typing.get_origin(hint) or hint, typing.get_args(hint)
-    if origin is typing.Literal:
-        return sampled_from(arguments)
-    if origin in (typing.Union, types.UnionType):
-        options = [g for g in map(generator_of_hint, arguments) if g is not None]
-        return one_of(*options) if options else None
-    if origin is typing.Annotated:
-        return generator_of_hint(arguments[0])
-    if origin is tuple and arguments and arguments[-1] is not Ellipsis:
-        parts = [generator_of_hint(argument) for argument in arguments]
-        return tuples(*parts) if all(parts) else None
-    if inspect.isclass(origin):
-        return _generator_of_container(origin, arguments)
-    return None
-
-
-def _generator_of_container(origin: type, arguments: tuple[Any, ...]) -> Generator[Any] | None:
-    name = origin.__name__
-    element = generator_of_hint(arguments[0]) if arguments else _SMALL_KEYS
-    if element is None:
-        return None
-    items = lists(element)
-    if name in ("list", "Sequence", "Iterable", "Collection", "MutableSequence", "Iterator"):
-        return items
-    constructors: dict[str, Callable[[Any], Any]] = {
-        "set": set,
-        "frozenset": frozenset,
-        "Set": set,
-        "tuple": tuple,
-    }
-    if name in constructors:
-        construct = constructors[name]
-        return Generator(lambda rng: construct(items.draw(rng)))
-    if name in ("dict", "Mapping", "MutableMapping"):
-        value = generator_of_hint(arguments[1]) if len(arguments) > 1 else _SMALL_KEYS
-        if value is None:
-            return None
-        return Generator(lambda rng: {key: value.draw(rng) for key in items.draw(rng)})
-    return None
-
-
-def _generator_like_default(default: Any) -> Generator[Any] | None:
-    """Return a generator for a parameter without a hint, from its default value if it has one."""
-    if default is inspect.Parameter.empty or default is None:
-        return _SMALL_KEYS
-    return generator_of_hint(type(default))

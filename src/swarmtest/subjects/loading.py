@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import inspect
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -21,6 +23,7 @@ from swarmtest.languages.user_objects import (
     load_object,
     split_reference,
 )
+from swarmtest.subjects.learned_values import read_values
 from swarmtest.subjects.machine.machine import Machine
 from swarmtest.subjects.machine.subject import MachineSubject
 from swarmtest.subjects.subject import Subject, incompleteness, is_subject, is_subject_class
@@ -29,6 +32,17 @@ SAVED_FORMAT = "swarmtest test 1"
 """The format of a saved test whose own data does not say what it is a test of."""
 ENTRY_POINTS = "swarmtest.subjects"
 """The group in which installed packages offer subjects by name."""
+
+
+@contextlib.contextmanager
+def examining(text: str) -> Iterator[None]:
+    """Turn what a class of the user raises when it is looked at into a `UserError`."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(f"{text}: looking at the class raised {message_of(error)}") from error
 
 
 @dataclass(frozen=True)
@@ -42,7 +56,8 @@ class SubjectReference:
     text: str
     """``file.py``, ``file.py::Machine``, ``module:Machine``, ``file.toml``, for a program with
     threads ``race file.py::function`` or ``race -- ./program args``, the name of an entry point in
-    the group ``swarmtest.subjects``, or, with `api`, ``module:Class``."""
+    the group ``swarmtest.subjects``, ``diff RELEASE RELEASE HARNESS``, or, with `api`,
+    ``module:Class``."""
     api: bool = False
     """Derive a machine from the public methods of a class."""
     steps: tuple[int, int] | None = None
@@ -52,18 +67,45 @@ class SubjectReference:
     """Constraints on configurations in addition to the subject's own, to avoid known faults."""
     repeats: float = 0.0
     """For machines: the share of values that repeat earlier ones of the same test."""
+    like: str = ""
+    """The ready model with which a class is compared, instead of `api`."""
+    without: tuple[str, ...] = ()
+    """With `api` and `like`: methods and checks to leave out."""
+    tolerate: tuple[str, ...] = ()
+    """For machines: faults after which a test goes on."""
+    values: tuple[Any, ...] = ()
+    """With `repeats`: numbers and texts that count as used from the beginning of each test."""
+    value_features: bool | None = None
+    """For machines: whether classes of argument values are features; None: as the machine says."""
+    learned: str = ""
+    """With `api`: the file with values that `swarmtest learn` has recorded."""
+    network: bool = False
+    """With `api`: whether tests may reach other hosts."""
 
     def load(self) -> Subject:
         """Return the subject, with the constraints in `avoid`."""
         subject = self._load()
+        if self.value_features is not None:
+            if not isinstance(subject, MachineSubject):
+                raise UserError(f"{self.text}: only the values of machines can be features")
+            subject = subject.with_value_features(self.value_features)
         if self.repeats and isinstance(subject, MachineSubject):
-            subject = subject.repeating(self.repeats)
+            subject = subject.repeating(self.repeats, self.values)
+        if self.tolerate:
+            if not isinstance(subject, MachineSubject):
+                raise UserError(f"{self.text}: only tests of machines can go on after a fault")
+            subject = subject.tolerating(self.tolerate)
         subject.space = subject.space.constrained(self.avoid)
         return subject
 
     def _load(self) -> Subject:
-        if self.api:
-            return self._load_api()
+        if self.text.startswith("diff "):
+            from swarmtest.subjects.oracles.releases import ReleasesSubject
+
+            harness = self.to_json() | {"tolerate": [], "avoid": []}
+            return resized(ReleasesSubject(self.text, harness), None, self.text)
+        if self.api or self.like:
+            return self._load_class()
         if self.text.startswith("race "):
             return _load_race(self.text)
         where, name = split_reference(self.text)
@@ -87,16 +129,25 @@ class SubjectReference:
         separator = "::" if where.endswith(".py") else ":"
         return _tested(member, f"{where}{separator}{name}", self.steps)
 
-    def _load_api(self) -> Subject:
-        from swarmtest.subjects.api import api_machine
-
+    def _load_class(self) -> Subject:
+        option = "--like" if self.like else "--api"
         if ".toml" in self.text:
-            raise UserError(f"--api is for Python classes: name {self.text} without it")
+            raise UserError(f"{option} is for Python classes: name {self.text} without it")
         cls = load_object(self.text, "class")
         if not inspect.isclass(cls):
-            raise UserError(f"{self.text} is not a class: --api derives a machine from a class")
-        machine = api_machine(cls, self.raises)
-        return MachineSubject(machine, self.text, self.steps, harness=False)
+            raise UserError(f"{self.text} is not a class: {option} derives a machine from a class")
+        machine: type[Machine]
+        with examining(self.text):
+            if self.like:
+                from swarmtest.subjects.oracles.compared import compared_machine
+
+                machine = compared_machine(cls, self.like, self.raises, self.without)
+            else:
+                from swarmtest.subjects.api import api_machine
+
+                learned = read_values(self.learned) if self.learned else {}
+                machine = api_machine(cls, self.raises, self.without, learned, self.network)
+            return MachineSubject(machine, self.text, self.steps, harness=False)
 
     def _load_command(self, where: str, name: str) -> Subject:
         from swarmtest.subjects.command.subject import load_command_subject
@@ -115,6 +166,13 @@ class SubjectReference:
             "raises": list(self.raises),
             "avoid": [constraint.to_json() for constraint in self.avoid],
             **({"repeats": self.repeats} if self.repeats else {}),
+            **({"like": self.like} if self.like else {}),
+            **({"without": list(self.without)} if self.without else {}),
+            **({"tolerate": list(self.tolerate)} if self.tolerate else {}),
+            **({"values": list(self.values)} if self.values else {}),
+            **({"value_features": self.value_features} if self.value_features is not None else {}),
+            **({"learned": self.learned} if self.learned else {}),
+            **({"network": self.network} if self.network else {}),
         }
 
     @classmethod
@@ -124,7 +182,11 @@ class SubjectReference:
         avoid = tuple(map(Constraint.from_json, data.get("avoid", ())))
         raises = tuple(data.get("raises", ()))
         repeats = float(data.get("repeats", 0.0))
-        return cls(data["text"], data.get("api", False), steps, raises, avoid, repeats)
+        more = data.get("like", ""), tuple(data.get("without", ())), tuple(data.get("tolerate", ()))
+        values = tuple(data.get("values", ()))
+        api, value_features = data.get("api", False), data.get("value_features")
+        last = value_features, data.get("learned", ""), data.get("network", False)
+        return cls(data["text"], api, steps, raises, avoid, repeats, *more, values, *last)
 
 
 def with_reference(test: Any, subject: str, reference: Any) -> dict[str, Any]:

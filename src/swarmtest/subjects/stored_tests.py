@@ -14,6 +14,9 @@ from pathlib import PurePath
 from typing import Any
 
 from swarmtest.core.errors import UserError
+from swarmtest.subjects.command.test import CommandTest
+from swarmtest.subjects.generated import FORMAT as GENERATED
+from swarmtest.subjects.generated import content_of, input_of
 from swarmtest.subjects.hypothesis import test as rule_test
 from swarmtest.subjects.machine import test as machine_test
 from swarmtest.subjects.machine.code import ArgumentWriter
@@ -42,6 +45,8 @@ class StoredTests:
             return json.dumps(data, indent=1)
         if isinstance(data.get("text"), str):
             return str(data["text"])
+        if data.get("format") == GENERATED:
+            return _generated_code(data)
         try:
             if data.get("format") == machine_test.FORMAT:
                 return _machine_code(MachineTest.from_json(data))
@@ -49,6 +54,13 @@ class StoredTests:
                 return _rule_code(data)
         except (UserError, KeyError, TypeError, ValueError, AttributeError):
             pass  # not written by us: show it as JSON
+        return json.dumps(data, indent=1)
+
+
+def _generated_code(data: Mapping[str, Any]) -> str:
+    try:
+        return CommandTest("", input_of(content_of(data))).shown
+    except UserError:
         return json.dumps(data, indent=1)
 
 

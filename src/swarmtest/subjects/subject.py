@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 from bdb import BdbQuit
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
@@ -17,6 +18,7 @@ from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError
 from swarmtest.core.faults import fault_of_exception, message_of
 from swarmtest.core.result import Fault, Result, Verdict
+from swarmtest.core.signatures import is_older_form
 from swarmtest.core.space import Space
 
 MEMBERS = (
@@ -73,11 +75,12 @@ class Subject:
     ...     def generate(self, configuration, seed):
     ...         return random.Random(seed).choices(sorted(configuration.included), k=20)
     ...     def run(self, test):
-    ...         assert test.count("add") - test.count("subtract") < 15, "overflow"
+    ...         total = test.count("add") - test.count("subtract")
+    ...         assert total < 15, "overflow"
     ...         return Result(Verdict.PASSED)
     >>> outcome = Campaign(Total(), "coin", 30, workers=1, store=":memory:").run()
     >>> [fault.signature for fault in outcome.faults]
-    ['AssertionError: overflow [Total.run]']
+    ['AssertionError: overflow [Total.run: assert total < 15]']
     """
 
     space: Space
@@ -94,6 +97,11 @@ class Subject:
     weighted: bool = False
     """Whether weights between 0 and 1 have a meaning. If not, strategies that produce such weights
     are refused, and the default strategy is `coin`."""
+    modes: tuple[str, ...] = ()
+    """Features that are on or off in a whole test and never counted in it."""
+    alternatives: Mapping[str, Sequence[str]] = {}
+    """Dimensions of a search that choose one of several features; ``none`` chooses none of them. A
+    later one that chooses a feature counts before an earlier one."""
     seconds: float | None = None
     """The subject's own time limit for a test; None if it sets none."""
     interruptible: bool = True
@@ -104,6 +112,9 @@ class Subject:
     journal: Callable[[Any], None] | None = None
     """Called with what is about to run (the whole test, or every step), when the current test may
     kill the process. Campaigns set it."""
+
+    fault_names: Mapping[Fault, str] = {}
+    """The ids of the faults that a store already has (`swarmtest.store.fault_groups`)."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Create a subject; raise `UserError` if its class does not define what it has to."""
@@ -255,6 +266,33 @@ def is_subject_class(member: Any) -> bool:
     (False, False)
     """
     return inspect.isclass(member) and issubclass(member, Subject) and member is not Subject
+
+
+def identity_of(subject: Subject) -> str:
+    """Return the name of a subject as a part of the ids of its faults: ``./a.py`` is ``a.py``."""
+    name = str(getattr(subject, "name", ""))
+    where, mark, member = name.partition("::")
+    is_file = where.endswith((".py", ".toml")) and not where.startswith("race ")
+    return f"{os.path.normpath(where)}{mark}{member}" if is_file else name
+
+
+def named_fault(subject: Subject, fault: Fault) -> Fault:
+    """Return a fault with its id: that of the store, or else the one that it would get."""
+    names = getattr(subject, "fault_names", {})
+    known = names.get(fault) or _name_in_older_store(names, fault)
+    if known:
+        return Fault(fault.kind, fault.signature, fault.details, known)
+    return fault.of_subject(identity_of(subject))
+
+
+def _name_in_older_store(names: Mapping[Fault, str], fault: Fault) -> str:
+    """Return the id of a fault that an older version recorded; empty if it is not clear which."""
+    matching = {
+        name
+        for recorded, name in names.items()
+        if recorded.kind == fault.kind and is_older_form(recorded.signature, fault.signature)
+    }
+    return matching.pop() if len(matching) == 1 else ""
 
 
 def incompleteness(member: Any, name: str) -> str:

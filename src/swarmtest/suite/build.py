@@ -18,6 +18,7 @@ from swarmtest.campaign.reduced_faults import reductions_of
 from swarmtest.core.errors import UserError
 from swarmtest.coverage.options import CoverageOptions
 from swarmtest.coverage.watch import Coverage
+from swarmtest.store.fault_groups import names_of_faults
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord, FaultRecord, ReductionRecord
 from swarmtest.subjects.loading import SubjectReference
@@ -90,6 +91,7 @@ def make_suite(
     record = store.campaign(campaign)
     _check_has_tests(record)
     subject, coverage = _load_watched(record)
+    subject.fault_names = names_of_faults(store, campaign)
     try:
         tell = on_progress or (lambda what, done, count: None)
         return _SuiteBuilder(store, record, subject, coverage, request, tell).suite()

@@ -16,12 +16,16 @@ from swarmtest.campaign.budget import parse_seconds
 from swarmtest.core.errors import UserError
 from swarmtest.core.formatting import counted, duration, format_percent, plural
 from swarmtest.store.interface import redacted
+from swarmtest.subjects.input_files import add_to_corpus
 from swarmtest.suite.build import make_suite
 from swarmtest.suite.formatting import name_of
 from swarmtest.suite.output_files import SavedSuite, check_place, check_pytest, save_suite
 from swarmtest.suite.selection import FAULTS, METHODS, SuiteRequest
 from swarmtest.suite.suite import Suite, SuiteTest
+from swarmtest.ui import completion
+from swarmtest.ui.help import HelpfulCommand
 from swarmtest.ui.options import (
+    campaign_argument,
     existing_store,
     latest_campaign,
     refuse_imported,
@@ -29,16 +33,18 @@ from swarmtest.ui.options import (
     store_option,
     trust_option,
 )
+from swarmtest.ui.run_options import own_memory_option
 from swarmtest.ui.terminal.output import show_status
 from swarmtest.ui.terminal.tables import table
 from swarmtest.ui.terminal.text import json_text
 
 
-@click.command()
-@click.argument("campaign", type=int, required=False)
+@click.command(cls=HelpfulCommand)
+@campaign_argument
 @click.option(
     "-o",
     "--output",
+    shell_complete=completion.files,
     metavar="FILE",
     help="The pytest file to write; without it, only a table is printed.",
 )
@@ -59,7 +65,8 @@ from swarmtest.ui.terminal.text import json_text
     help="Share of what a test adds that it must keep when it is reduced.",
 )
 @click.option(
-    "--kinds",
+    "--kind",
+    "kinds",
     default="",
     metavar="KIND,...",
     help="What counts: coverage, line, ..., event, mutant, fault.  "
@@ -92,6 +99,11 @@ from swarmtest.ui.terminal.text import json_text
     show_default=True,
     help="How to write tests of faults: expected to fail, failing, skipped, or left out.",
 )
+@click.option(
+    "--inputs",
+    metavar="DIR",
+    help="Add the tests to a corpus directory, each as the input of the program.",
+)
 @click.option("--no-reduce", is_flag=True, help="Do not reduce the tests.")
 @click.option(
     "--reduce-time",
@@ -103,6 +115,7 @@ from swarmtest.ui.terminal.text import json_text
 @click.option(
     "--force", is_flag=True, help="Overwrite a file even if `swarmtest suite` did not write it."
 )
+@own_memory_option
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.option("-q", "--quiet", is_flag=True, help="Only the result, no progress.")
 @trust_option
@@ -114,11 +127,12 @@ def suite(campaign: int | None, store: str | None, **options: Any) -> int:
     second, write them as a plain pytest file, and run that file to check it.
 
     \b
-    swarmtest suite                                       only show what it would be
+    swarmtest suite                                     only show it
     swarmtest suite 3 -o tests/test_swarm_regressions.py
     swarmtest suite 3 --keep 95 --keep-parts 90           much smaller, and nearly as good
     swarmtest suite 3 --time 10s -o tests/test_quick.py   the best that takes 10 s
-    swarmtest suite 3 --kinds line,mutant                 after `swarmtest mutate`
+    swarmtest suite 3 --kind line,mutant                  after `swarmtest mutate`
+    swarmtest suite 3 --inputs corpus/                    inputs for a fuzzer, or as seeds
 
     Everything that tests hit counts: lines and branches (`run --coverage`), events, and mutants
     that they kill. The suite has a test of every fault.
@@ -139,10 +153,15 @@ def suite(campaign: int | None, store: str | None, **options: Any) -> int:
     if output is not None:
         saved = save_suite(built, output, _command(number, store, options), options["force"])
         built = saved.suite
+    new = None
+    if options["inputs"] is not None:
+        new = add_to_corpus(options["inputs"], (test.data for test in built.tests))
     if options["as_json"]:
         click.echo(json_text(suite_data(built, saved)))
     else:
         click.echo(suite_text(built, saved, screen_width()))
+        if new is not None:
+            click.echo(f"{options['inputs']}: {plural(new, 'new input')}")
     return 0
 
 
@@ -180,7 +199,7 @@ def _command(campaign: int, store: str | None, options: dict[str, Any]) -> str:
             value = options[name]
             text = f"{value:g}" if isinstance(value, float) else value
             words += [f"--{name.replace('_', '-')}", text]
-    words += ["--kinds", options["kinds"]] if options["kinds"] else []
+    words += ["--kind", options["kinds"]] if options["kinds"] else []
     words += [word for pattern in options["targets"] for word in ("--target", pattern)]
     words += ["--time", options["budget"]] if options["budget"] else []
     words += ["--method", options["method"]] if options["method"] != METHODS[0] else []

@@ -16,6 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from swarmtest.core.formatting import counted
+from swarmtest.core.signatures import SignatureParts
 from swarmtest.core.targets import Target
 from swarmtest.suite.suite import SuiteTest
 
@@ -127,13 +128,20 @@ def name_of(test: SuiteTest) -> str:
     'test_17_keeps_2_lines_of_cart_add'
     """
     if test.fault is not None:
-        return f"test_{test.trial}_{_words(f'shows {test.fault.signature}')}"
+        return f"test_{test.trial}_{_words(f'shows {_short_signature(test.fault.signature)}')}"
     counts = Counter(target.kind for target in test.adds).most_common(2)
     what = " and ".join(counted(count, kind) for kind, count in counts)
     where = Counter(target.function or target.file for target in test.adds).most_common(1)
     place = f" of {where[0][0]}" if where and where[0][0] else ""
     single = f" {test.adds[0].name}" if len(test.adds) == 1 and not place else ""
     return f"test_{test.trial}_{_words(f'keeps {what}{place}{single}')}"
+
+
+def _short_signature(signature: str) -> str:
+    """Return a signature without the statement, which is too long for a name."""
+    parts = SignatureParts.of(signature)
+    words = [parts.label, parts.type, parts.message, *parts.functions]
+    return " ".join(filter(None, words))
 
 
 def comment_of(test: SuiteTest, campaign: int, part: str) -> list[str]:

@@ -46,7 +46,7 @@ from swarmtest.reduce.keep_criteria import Keep
 from swarmtest.reduce.reduction import hits_of, reduce_test
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord
-from swarmtest.subjects.subject import Subject
+from swarmtest.subjects.subject import Subject, named_fault
 from swarmtest.suite.suite import Candidate, HitTable
 
 FAULTS = ("xfail", "fail", "skip", "none")
@@ -265,7 +265,8 @@ class CandidateRunner:
             killed = {mutant.id for mutant in self._killing.killed(test)}
             hits |= {index for index, mutant in self._mutants.items() if mutant.id in killed}
         hits |= self.unmeasured.intersection(recorded)
-        return ReplayResult(result.fault, frozenset(hits), invalid)
+        fault = result.fault and named_fault(self.subject, result.fault)
+        return ReplayResult(fault, frozenset(hits), invalid)
 
     def seconds(self, test: Any) -> float:
         """Return how long a test takes when it is not watched; 0 if it ends its process."""

@@ -1,7 +1,7 @@
 """The command line: the group of all commands, and the entry point of the program.
 
-The table of commands has the first sentence of each command's help, so that listing the commands
-imports none of them.
+The table of commands says what each command does, so that listing the commands imports none of
+them.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from swarmtest.core.errors import UserError
+from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.core.formatting import printable_line
 from swarmtest.ui.terminal.output import protect_terminal
 
@@ -30,141 +31,140 @@ class CommandEntry(NamedTuple):
     reference: str
     """Where the command is, as ``MODULE:NAME``."""
     help: str
-    """The first sentence of its help text."""
+    """What it does, in a line that fits a terminal of 80 columns."""
 
 
-COMMANDS = {
-    "init": CommandEntry(
-        "swarmtest.ui.commands.check:init",
-        "Write a commented TOML file for testing a program with a test generator.",
-    ),
-    "check": CommandEntry(
-        "swarmtest.ui.commands.check:check",
-        "Check a subject before you run a campaign.",
-    ),
-    "features": CommandEntry(
-        "swarmtest.ui.commands.features:features",
-        "List the features of a subject, and which of them depend on others.",
-    ),
-    "plan": CommandEntry(
-        "swarmtest.plan.command:plan",
-        "Compute how many tests it takes until certain features come together in one test.",
-    ),
-    "run": CommandEntry(
-        "swarmtest.ui.commands.run:run",
-        "Generate random tests from a swarm of configurations, and run them.",
-    ),
-    "focus": CommandEntry(
-        "swarmtest.focus.command:focus",
-        "Test chosen code: generate random tests that hit it much more often.",
-    ),
-    "watch": CommandEntry(
-        "swarmtest.watch.command:watch",
-        "Keep testing a subject while its code changes, until Ctrl-C or for a time.",
-    ),
-    "resume": CommandEntry(
-        "swarmtest.ui.commands.run:resume",
-        "Continue a campaign that was interrupted, or give a finished one a larger budget.",
-    ),
-    "list": CommandEntry(
-        "swarmtest.ui.commands.list:list_campaigns",
-        "List the campaigns in a store.",
-    ),
-    "show": CommandEntry(
-        "swarmtest.ui.commands.show:show",
-        "Show a campaign: totals, features and faults.",
-    ),
-    "faults": CommandEntry(
-        "swarmtest.ui.commands.faults:faults",
-        "Show the faults of a campaign, with the smallest test of each.",
-    ),
-    "roles": CommandEntry(
-        "swarmtest.roles.command:roles",
-        "Show which features make a fault, a line or an event more likely, and which less.",
-    ),
-    "triage": CommandEntry(
-        "swarmtest.roles.triage_command:triage",
-        "Sort the faults, and show which of them may be the same bug, or two bugs.",
-    ),
-    "why": CommandEntry(
-        "swarmtest.why.command:why",
-        "Explain a fault from one failing test: what it needs, in which order, and what "
-        "prevents it.",
-    ),
-    "coverage": CommandEntry(
-        "swarmtest.ui.commands.coverage:coverage",
-        "Show what the tests of a campaign reached: lines, branches, paths.",
-    ),
-    "growth": CommandEntry(
-        "swarmtest.growth.command:growth",
-        "Tell whether to run more tests, to stop, or to change the configuration.",
-    ),
-    "compare": CommandEntry(
-        "swarmtest.compare.command:compare",
-        "Compare what strategies find with equal tests and with equal CPU time.",
-    ),
-    "report": CommandEntry(
-        "swarmtest.ui.commands.report:report",
-        "Write an HTML report: faults, triggers and suppressors, coverage.",
-    ),
-    "dashboard": CommandEntry(
-        "swarmtest.ui.commands.report:dashboard",
-        "Watch campaigns live in a browser, and start and stop them there.",
-    ),
-    "replay": CommandEntry(
-        "swarmtest.ui.commands.replay:replay",
-        "Run one test again, and print it as code.",
-    ),
-    "reduce": CommandEntry(
-        "swarmtest.reduce.command:reduce",
-        "Shrink a test while it still fails, or keeps the coverage you ask for, and print it.",
-    ),
-    "mutate": CommandEntry(
-        "swarmtest.mutate.command:mutate",
-        "Change the program in small ways, and see whether its tests notice.",
-    ),
-    "suite": CommandEntry(
-        "swarmtest.suite.command:suite",
-        "Write a few short tests that reach what all tests of a campaign reached.",
-    ),
-    "search": CommandEntry(
-        "swarmtest.search.command:search",
-        "Search a space of test settings for those that find most.",
-    ),
-    "race": CommandEntry(
-        "swarmtest.race.command:race",
-        "Find races, deadlocks and lost wake-ups; replay, shrink and explain them.",
-    ),
-    "export": CommandEntry(
-        "swarmtest.ui.commands.export:export",
-        "Export a campaign, one row per test: CSV, JSON lines or Parquet.",
-    ),
-    "import-coverage": CommandEntry(
-        "swarmtest.ui.commands.coverage:import_coverage",
-        "Import coverage that another tool measured, as a campaign.",
-    ),
-    "copy": CommandEntry(
-        "swarmtest.ui.commands.export:copy",
-        "Copy campaigns from one store to another.",
-    ),
-    "delete": CommandEntry(
-        "swarmtest.ui.commands.export:delete",
-        "Delete campaigns with all their trials, faults and tests.",
-    ),
-    "doctor": CommandEntry(
-        "swarmtest.ui.commands.doctor:doctor",
-        "Check a store for damage, and save what can be read.",
-    ),
-    "strategies": CommandEntry(
-        "swarmtest.ui.commands.features:strategies",
-        "List the strategies, with their parameters and their purpose.",
-    ),
-    "cc": CommandEntry(
-        "swarmtest.ui.commands.check:cc",
-        "Compile C or C++ with coverage for swarmtest.",
-    ),
+COMMAND_GROUPS = {
+    "Start": {
+        "init": CommandEntry(
+            "swarmtest.ui.commands.check:init", "Write a commented TOML file for testing a program."
+        ),
+        "check": CommandEntry(
+            "swarmtest.ui.commands.check:check", "Check a subject before you run a campaign."
+        ),
+        "features": CommandEntry(
+            "swarmtest.ui.commands.features:features", "List the features of a subject."
+        ),
+        "learn": CommandEntry(
+            "swarmtest.learn.command:learn", "Record the arguments that a package is called with."
+        ),
+        "run": CommandEntry(
+            "swarmtest.ui.commands.run:run", "Generate random tests from a swarm, and run them."
+        ),
+        "resume": CommandEntry(
+            "swarmtest.ui.commands.run:resume", "Continue a campaign, or give it a larger budget."
+        ),
+        "watch": CommandEntry(
+            "swarmtest.watch.command:watch", "Keep testing a subject while its code changes."
+        ),
+        "race": CommandEntry(
+            "swarmtest.race.command:race", "Find races and deadlocks; replay and explain them."
+        ),
+    },
+    "Look": {
+        "list": CommandEntry(
+            "swarmtest.ui.commands.list:list_campaigns", "List the campaigns in a store."
+        ),
+        "show": CommandEntry(
+            "swarmtest.ui.commands.show:show", "Show a campaign: totals, features and faults."
+        ),
+        "faults": CommandEntry(
+            "swarmtest.ui.commands.faults:faults",
+            "Show the faults, with the smallest test of each.",
+        ),
+        "coverage": CommandEntry(
+            "swarmtest.ui.commands.coverage:coverage",
+            "Show what tests reached: lines, branches, paths.",
+        ),
+        "growth": CommandEntry(
+            "swarmtest.growth.command:growth", "Tell whether to run more tests, or to stop."
+        ),
+        "report": CommandEntry("swarmtest.ui.commands.report:report", "Write an HTML report."),
+        "dashboard": CommandEntry(
+            "swarmtest.ui.commands.report:dashboard", "Watch and start campaigns in a browser."
+        ),
+    },
+    "Explain": {
+        "why": CommandEntry(
+            "swarmtest.why.command:why", "Explain a fault by experiments on its failing test."
+        ),
+        "roles": CommandEntry(
+            "swarmtest.roles.command:roles", "Show the features that trigger or suppress a fault."
+        ),
+        "triage": CommandEntry(
+            "swarmtest.roles.triage_command:triage",
+            "Sort the faults; show which may be the same bug.",
+        ),
+        "replay": CommandEntry(
+            "swarmtest.ui.commands.replay:replay", "Run one test again, and print it as code."
+        ),
+        "reproduce": CommandEntry(
+            "swarmtest.reproduce.command:reproduce",
+            "Write a fault as a report with a script of its own.",
+        ),
+        "reduce": CommandEntry(
+            "swarmtest.reduce.command:reduce", "Shrink a test while it keeps what matters."
+        ),
+    },
+    "Aim": {
+        "focus": CommandEntry(
+            "swarmtest.focus.command:focus",
+            "Generate random tests that hit chosen code more often.",
+        ),
+        "search": CommandEntry(
+            "swarmtest.search.command:search", "Search a space of test settings."
+        ),
+        "plan": CommandEntry(
+            "swarmtest.plan.command:plan", "Compute how many tests a combination of features takes."
+        ),
+        "strategies": CommandEntry(
+            "swarmtest.ui.commands.features:strategies",
+            "List the strategies, with their parameters.",
+        ),
+    },
+    "Keep": {
+        "suite": CommandEntry(
+            "swarmtest.suite.command:suite", "Write a few short tests that reach what all reached."
+        ),
+        "doctor": CommandEntry(
+            "swarmtest.ui.commands.doctor:doctor",
+            "Check a store for damage, and save what can be read.",
+        ),
+        "delete": CommandEntry(
+            "swarmtest.ui.commands.export:delete", "Delete campaigns with all their trials."
+        ),
+    },
+    "Measure": {
+        "diff": CommandEntry(
+            "swarmtest.ui.commands.diff:diff", "Run the same tests with two releases of a package."
+        ),
+        "compare": CommandEntry(
+            "swarmtest.compare.command:compare", "Compare what strategies find."
+        ),
+        "mutate": CommandEntry(
+            "swarmtest.mutate.command:mutate",
+            "See whether tests notice small changes to the program.",
+        ),
+        "cc": CommandEntry(
+            "swarmtest.ui.commands.check:cc", "Compile C or C++ with coverage for swarmtest."
+        ),
+    },
+    "Share": {
+        "export": CommandEntry(
+            "swarmtest.ui.commands.export:export", "Export a campaign: CSV, JSON lines or Parquet."
+        ),
+        "import-coverage": CommandEntry(
+            "swarmtest.ui.commands.coverage:import_coverage",
+            "Import coverage that another tool measured.",
+        ),
+        "copy": CommandEntry(
+            "swarmtest.ui.commands.export:copy", "Copy campaigns from one store to another."
+        ),
+    },
 }
-"""The commands, in the order in which the help lists them."""
+"""The commands, in groups and in the order in which a user needs them."""
+
+COMMANDS = {name: entry for group in COMMAND_GROUPS.values() for name, entry in group.items()}
 
 
 _LOADING = frozenset(COMMANDS) - {"init", "list", "show", "strategies", "cc", "copy", "delete"}
@@ -247,12 +247,20 @@ class CommandGroup(click.Group):
                 raise  # a bug in swarmtest
             raise UserError(damage) from error
 
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the purpose of swarmtest, with examples that fit the terminal."""
+        from swarmtest.ui.help import write_text_of_group
+
+        write_text_of_group(formatter, self.help or "")
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands from the table, without importing any of them."""
-        limit = formatter.width - 6 - max(map(len, COMMANDS))
-        rows = [(name, _short_help(name, limit)) for name in COMMANDS]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
+        width = max(map(len, COMMANDS))
+        for title, entries in COMMAND_GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl(
+                    [(f"{name:{width}}", entry.help) for name, entry in entries.items()]
+                )
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete the name of a command from the table, and options as click does."""
@@ -260,7 +268,19 @@ class CommandGroup(click.Group):
 
         names = [name for name in COMMANDS if name.startswith(incomplete)]
         options = click.Command.shell_complete(self, ctx, incomplete)
-        return [*(CompletionItem(name, help=_short_help(name)) for name in names), *options]
+        return [*(CompletionItem(name, help=COMMANDS[name].help) for name in names), *options]
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that the arguments name; suggest one for a misspelt name."""
+        name = args[0]
+        if name in COMMANDS or name.startswith("-"):
+            return super().resolve_command(ctx, args)
+        if os.path.exists(name.partition("::")[0]) or name.endswith((".py", ".toml")):
+            raise UserError(f"{name!r} is no command: did you mean `swarmtest run {name}`?")
+        suggestion = did_you_mean(name, [*COMMANDS])
+        raise UserError(f"there is no command {name!r}{suggestion} (see `swarmtest --help`)")
 
 
 def _damage(context: click.Context) -> str:
@@ -271,11 +291,6 @@ def _damage(context: click.Context) -> str:
     from swarmtest.ui.options import STORE_IN_USE, damage_in
 
     return damage_in(context.meta[STORE_IN_USE]) if STORE_IN_USE in context.meta else ""
-
-
-def _short_help(name: str, limit: int = 45) -> str:
-    """Return a command's help, cut as click cuts it."""
-    return click.Command(name, help=COMMANDS[name].help).get_short_help_str(limit)
 
 
 @click.group(
@@ -290,27 +305,39 @@ def group(context: click.Context) -> None:
 
     \b
     swarmtest run stack.py            test the machine in stack.py
-    swarmtest run stack:Stack --api   test the public methods of a class, without a harness
-    swarmtest faults                  what was found, with the shortest test of each
-    swarmtest roles                   why: the features that trigger or suppress each fault
+    swarmtest run stack:Stack --api   test the public methods of a class
+    swarmtest faults                  what was found, with the shortest tests
+    swarmtest why 4ee18053            what a fault needs, and what prevents it
     swarmtest replay 1#17             run trial 17 of campaign 1 again
 
     Exit status: 0 no fault, 1 faults found (--fail-on says which count), 2 an error in the input
     (one line says which), 130 interrupted.
     """
     if context.invoked_subcommand is None:
-        click.echo(context.get_help())
+        _suggest(context)
     elif context.invoked_subcommand in _LOADING:
         from swarmtest.languages.user_objects import isolate_imports
 
         isolate_imports()
 
 
+def _suggest(context: click.Context) -> None:
+    """Say what could be done in this directory; show the help page if nothing is here."""
+    from swarmtest.ui.next_steps import next_steps, steps_text
+
+    steps = next_steps(Path.cwd())
+    if not steps:
+        click.echo(context.get_help())
+        return
+    click.echo(f"What you could do here:\n\n{steps_text(steps)}\n")
+    click.echo("All commands: swarmtest --help")
+
+
 def main() -> None:
     """Run the ``swarmtest`` program."""
     protect_terminal()
     try:
-        status = group.main(standalone_mode=False)
+        status = group.main(prog_name="swarmtest", standalone_mode=False)
         sys.stdout.flush()
     except UserError as error:
         click.echo(f"swarmtest: {printable_line(str(error))}", err=True)

@@ -18,6 +18,7 @@ from swarmtest.core.trust import trust
 from swarmtest.store import open_store
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord
+from swarmtest.ui import completion
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -36,6 +37,7 @@ def store_option(command: Command) -> Command:
     return click.option(
         "--store",
         callback=_remember_store,
+        shell_complete=completion.files,
         metavar="FILE",
         envvar="SWARMTEST_STORE",
         help="Where campaigns are stored: a file, or postgresql://USER@HOST/DATABASE.  "
@@ -59,13 +61,38 @@ def trust_option(command: Command) -> Command:
     )(command)
 
 
+LATEST = 0
+"""Stands for the newest campaign of a store; the numbers of campaigns begin with 1."""
+
+
+def campaign_number(word: str | int) -> int:
+    """Return the number of a campaign; `LATEST` for the word ``latest``."""
+    if word == "latest":
+        return LATEST
+    if isinstance(word, str) and re.fullmatch(r"[0-9]+-[0-9]+", word):
+        raise click.BadParameter(f"{word} names several campaigns, and this command takes one.")
+    try:
+        return int(word)
+    except ValueError:
+        raise click.BadParameter(f"{word!r} is not a valid integer, nor 'latest'.") from None
+
+
+def campaign_argument(command: Command) -> Command:
+    """Add the argument ``[CAMPAIGN]`` to a command: a number, or ``latest``."""
+    return click.argument(
+        "campaign", type=campaign_number, required=False, shell_complete=completion.campaigns
+    )(command)
+
+
 def campaign_numbers(word: str) -> list[int]:
-    """Return the campaigns that ``7`` or ``3-9`` names; none if the word is something else.
+    """Return the campaigns that ``7``, ``3-9`` or ``latest`` names; none for anything else.
 
     >>> campaign_numbers("3-5"), campaign_numbers("stack.py")
     ([3, 4, 5], [])
     """
-    match = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", word)
+    if word == "latest":
+        return [LATEST]
+    match = re.fullmatch(r"([0-9]{1,99})(?:-([0-9]{1,99}))?", word)
     if not match:
         return []
     low, high = int(match[1]), int(match[2] or match[1])
@@ -75,15 +102,21 @@ def campaign_numbers(word: str) -> list[int]:
 
 
 def campaigns_argument(command: Command) -> Command:
-    """Add the argument ``[CAMPAIGN]...`` to a command: numbers, and ranges like ``3-9``."""
+    """Add the argument ``[CAMPAIGN]...``: numbers, ranges like ``3-9``, and ``latest``."""
 
     def numbers(context: click.Context, parameter: object, words: tuple[str, ...]) -> list[int]:
         for word in words:
             if not campaign_numbers(word):
-                raise UserError(f"{word!r}: name campaigns by their numbers, like 7, or 3-9")
+                raise UserError(f"{word!r}: name campaigns like 7, 3-9, or latest")
         return [number for word in words for number in campaign_numbers(word)]
 
-    return click.argument("campaigns", nargs=-1, metavar="[CAMPAIGN]...", callback=numbers)(command)
+    return click.argument(
+        "campaigns",
+        nargs=-1,
+        metavar="[CAMPAIGN]...",
+        callback=numbers,
+        shell_complete=completion.campaigns,
+    )(command)
 
 
 def confidence_option(command: Command) -> Command:
@@ -148,9 +181,14 @@ def refuse_running(record: CampaignRecord, done: str) -> None:
 
 def latest_campaign(store: Store, campaign: int | None) -> int:
     """Return the named campaign if it exists, or the newest if none is named."""
-    if campaign is not None:
+    if campaign is not None and campaign != LATEST:
         return store.campaign(campaign).id
     campaigns = store.campaigns()
     if not campaigns:
         raise UserError(f"{store.url} holds no campaign yet: `swarmtest run` makes one")
     return campaigns[-1].id
+
+
+def named_campaigns(store: Store, campaigns: list[int]) -> list[int]:
+    """Return the named campaigns, each once; the newest if none is named."""
+    return [*dict.fromkeys(latest_campaign(store, number) for number in campaigns or [LATEST])]

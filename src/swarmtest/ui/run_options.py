@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from swarmtest.campaign.budget import Budget, check_workers, parse_seconds
+from swarmtest.campaign.budget import Budget, check_workers, parse_bytes, parse_seconds
 from swarmtest.campaign.failing_faults import FAIL_ON
 from swarmtest.campaign.reduced_faults import ReductionTime
 from swarmtest.core.errors import UserError
 from swarmtest.coverage.kinds import parse_kinds
 from swarmtest.coverage.options import PROBES, CoverageOptions
+from swarmtest.processes.limits import memory_limited
+from swarmtest.subjects.learned_values import SUFFIX
 from swarmtest.subjects.loading import SubjectReference
 from swarmtest.ui.options import Command
 
@@ -74,16 +77,44 @@ def subject_options(command: Command) -> Command:
             help="Steps in a test, instead of what the machine says.",
         ),
         timeout_option,
+        memory_option,
         click.option(
             "--api",
             is_flag=True,
             help="PATH is MODULE:CLASS; test the public methods of the class.",
         ),
         click.option(
+            "--like",
+            metavar="MODEL",
+            help="PATH is MODULE:CLASS; compare the class with a ready model: list, dict, set, "
+            "deque, OrderedDict, bytearray, array, queue, heap, file, ...",
+        ),
+        click.option(
+            "--without",
+            multiple=True,
+            metavar="NAME",
+            help="With --api and --like: a method or check to leave out. May be repeated.",
+        ),
+        click.option(
             "--raises",
             multiple=True,
             metavar="EXCEPTION",
-            help="With --api: an exception that is a correct outcome of a call. May be repeated.",
+            help="With --api and --like: an exception that is a correct outcome of a call. May be "
+            "repeated.",
+        ),
+        click.option(
+            "--values",
+            "learned",
+            metavar="FILE",
+            help="With --api: values for arguments, as `swarmtest learn` writes them.  [default: "
+            "PACKAGE.values, if there is one]",
+        ),
+        click.option("--network", is_flag=True, help="With --api: let tests reach other hosts."),
+        click.option(
+            "--value-features/--no-value-features",
+            default=None,
+            help="For machines: whether classes of argument values (options, zero, negative, "
+            "empty, repeated, ...) are features too.  [default: what the machine says]",
         ),
     ]
     return _with_all(options, command)
@@ -120,6 +151,11 @@ def coverage_options(command: Command) -> Command:
 
 def timeout_option(command: Command) -> Command:
     """Add the option ``--timeout``, in seconds; its value is None if it is not given."""
+    return timeout_option_of("at most 10s; for commands, their own limits")(command)
+
+
+def timeout_option_of(default: str) -> Callable[[Command], Command]:
+    """Return the option ``--timeout`` of a command with a default of its own."""
 
     def seconds(context: click.Context, parameter: object, text: str | None) -> float | None:
         return None if text is None else parse_seconds(text)
@@ -128,7 +164,57 @@ def timeout_option(command: Command) -> Command:
         "--timeout",
         metavar="TIME",
         callback=seconds,
-        help="Time limit of one test.  [default: 10s; for commands, their own limits]",
+        help=f"Time limit of one test.  [default: {default}]",
+    )
+
+
+_MIN_MEMORY = 64 << 20
+
+
+def _memory_size(text: str) -> int:
+    """Return bytes; 0 is no limit."""
+    size = 0 if text == "none" else parse_bytes(text)
+    if 0 < size < _MIN_MEMORY:
+        raise UserError(f"--memory {text}: a worker needs at least 64MB")
+    return size
+
+
+def memory_option(command: Command) -> Command:
+    """Add the option ``--memory``: a number of bytes, 0 for no limit, or ``auto``."""
+
+    def size(context: click.Context, parameter: object, text: str) -> int | str:
+        return text if text == "auto" else _memory_size(text)
+
+    return click.option(
+        "--memory",
+        default="auto",
+        show_default=True,
+        metavar="SIZE",
+        callback=size,
+        help="Memory limit of one worker, and of each native program that it runs: 512MB, 2GB, "
+        "none; auto: its share of the machine.",
+    )(command)
+
+
+def own_memory_option(command: Command) -> Command:
+    """Add the option ``--memory`` to a command that runs single tests; it limits this process.
+
+    What this process starts inherits the limit, until the command ends.
+    """
+
+    def limit(context: click.Context, parameter: object, text: str) -> None:
+        size = _memory_size(text)
+        if size:
+            context.with_resource(memory_limited(size))
+
+    return click.option(
+        "--memory",
+        default="none",
+        show_default=True,
+        metavar="SIZE",
+        callback=limit,
+        expose_value=False,
+        help="Memory limit of a test, and of each native program that it runs: 512MB, 2GB, none.",
     )(command)
 
 
@@ -216,6 +302,17 @@ def avoid_option(command: Command) -> Command:
     )(command)
 
 
+def tolerate_option(command: Command) -> Command:
+    """Add the option ``--tolerate``."""
+    return click.option(
+        "--tolerate",
+        multiple=True,
+        metavar="FAULT",
+        help="Go on with the test, with a fresh object, after this fault: its id, or a part of its "
+        "text; `known`: all faults so far. May be repeated. They are counted, and do not fail.",
+    )(command)
+
+
 def reduce_options(command: Command) -> Command:
     """Add the options for whether, and for how long, faults are reduced at the end."""
     options = [
@@ -285,10 +382,44 @@ def parse_budget(options: dict[str, Any]) -> Budget | None:
 
 def parse_subject(path: str, options: dict[str, Any]) -> SubjectReference:
     """Return the subject that PATH and the options of `subject_options` name."""
-    if options["raises"] and not options["api"]:
+    api, like = options["api"], options.get("like") or ""
+    if api and like:
+        raise UserError("--api and --like: give one of them")
+    if options["raises"] and not (api or like):
         raise UserError("--raises goes with --api; for a machine, write @action(raises=...)")
+    without = tuple(options.get("without", ()))
+    if without and not (api or like):
+        raise UserError("--without goes with --api and --like; a machine is a class to subclass")
     steps = parse_steps(options["steps"])
-    return SubjectReference(path, options["api"], steps, tuple(options["raises"]))
+    raises = tuple(options["raises"])
+    value_features = options.get("value_features")
+    return SubjectReference(
+        path,
+        api,
+        steps,
+        raises,
+        like=like,
+        without=without,
+        value_features=value_features,
+        learned=_learned_values(path, api, options.get("learned")),
+        network=bool(options.get("network")),
+    )
+
+
+def _learned_values(path: str, api: bool, given: str | None) -> str:
+    """Return the file with recorded values of a class; empty if there is none."""
+    if not api:
+        if given:
+            raise UserError("--values goes with --api; a machine says where its values come from")
+        return ""
+    if given:
+        return given
+    module = path.partition(":")[0]
+    usual = f"{Path(module).stem if module.endswith('.py') else module.partition('.')[0]}{SUFFIX}"
+    if not Path(usual).is_file():
+        return ""
+    click.echo(f"arguments are drawn from {usual} too", err=True)
+    return usual
 
 
 def parse_coverage(options: dict[str, Any]) -> CoverageOptions | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -24,6 +25,7 @@ from swarmtest.store.records import FaultRecord, ReductionRecord, unpack_floats
 from swarmtest.subjects.subject import Subject
 from swarmtest.ui.options import screen_width
 from swarmtest.ui.terminal.fault_lives import life_data, life_lines
+from swarmtest.ui.terminal.fault_order import brief_lines, divided
 from swarmtest.ui.terminal.progress import JsonLines, ProgressView
 from swarmtest.ui.terminal.reduced_tests import (
     as_shown,
@@ -34,7 +36,12 @@ from swarmtest.ui.terminal.reduced_tests import (
     unfinished_notes,
     with_reasons,
 )
-from swarmtest.ui.terminal.tables import command_text, fault_configurations, fault_lines, table
+from swarmtest.ui.terminal.tables import (
+    command_text,
+    fault_configurations,
+    fault_lines,
+    screen_table,
+)
 from swarmtest.why.explanation import Explanation, explanations_of
 from swarmtest.why.views import explanation_lines
 
@@ -65,7 +72,8 @@ def outcome_text(
         f"({rate:,.0f} tests/s), "
         f"{plural(len(outcome.faults), 'distinct fault')}"
     ]
-    for fault in outcome.faults:
+    faults = divided(outcome.faults)
+    for fault in faults.full:
         reduction = reductions.get(fault.id)
         lines += [
             "",
@@ -77,9 +85,11 @@ def outcome_text(
                 why.get(fault.id, ()),
                 reduction_line(fault, reduction, outcome.campaign, subject.part),
                 life_lines(lives.after.get(fault.id), lives.before),
+                screen_width(),
             ),
         ]
-    return "\n".join(lines)
+    command = command_text(f"faults {outcome.campaign} --full", outcome.store)
+    return "\n".join([*lines, *brief_lines(faults, command)])
 
 
 # Invalid tests, which the generator could not make.
@@ -111,8 +121,14 @@ def invalid_lines(store: Store, campaign: int) -> list[str]:
             (str(c.invalid), str(c.tests), str(Configuration.from_bytes(space, c.packed)))
             for c in worst[:_MAX_ROWS]
         ]
-        lines += ["", *table(_CONFIGURATION_HEAD, rows, right="rr").splitlines()]
-    return [*lines, "", *table(_FEATURE_HEAD, _feature_rows(space, found), " rr").splitlines()]
+        lines += ["", *_table(_CONFIGURATION_HEAD, rows, "rr", below=[2])]
+    return [*lines, "", *_table(_FEATURE_HEAD, _feature_rows(space, found), " rr")]
+
+
+def _table(
+    head: tuple[str, ...], rows: Sequence[tuple[str, ...]], right: str, below: Sequence[int] = ()
+) -> list[str]:
+    return screen_table(head, rows, right, screen_width(), below).split("\n")
 
 
 class _InvalidConfiguration(NamedTuple):
@@ -262,12 +278,44 @@ def _print_outcome(
 ) -> None:
     for note in [*outcome.notes, *_never_seen(campaign, outcome)]:
         click.echo(f"note: {note}")
+    if reduced is not None:  # faults that turned out to be one are shown as one
+        outcome = replace(outcome, faults=store.faults(outcome.campaign))
+    for line in stepped_over(campaign, store, outcome):
+        click.echo(line)
     configurations = fault_configurations(store, outcome.campaign, outcome.faults)
     reductions = reductions_of(store, outcome.campaign)
     why = with_reasons(_why(store, outcome), reduced)
     for fault, explanation in explanations_of(store, outcome.campaign).items():
-        why.setdefault(fault, []).extend(explanation_lines(explanation))
+        why.setdefault(fault, []).extend(explanation_lines(explanation, _explained_width()))
     click.echo(outcome_text(outcome, campaign.subject, configurations, why, reductions, lives))
+
+
+def _explained_width() -> int:
+    """Return how wide the paragraph about a fault may be, which is indented by two columns."""
+    return min(screen_width() or _EXPLAINED, _EXPLAINED) - 2
+
+
+_EXPLAINED = 98
+_STEPPED_OVER = ("tolerated ", "known difference: ")
+"""The events of a test that went on after something that is known."""
+
+
+def stepped_over(campaign: Campaign, store: Store, outcome: Outcome) -> list[str]:
+    """Return the known faults and differences after which tests went on, with how many tests."""
+    machine = getattr(campaign.subject, "machine", None)
+    if not getattr(campaign.subject, "tolerated", ()) and not getattr(machine, "differences", ()):
+        return []
+    from swarmtest.analysis.block_reading import count_hits
+
+    ids, counts, _ = count_hits(store, outcome.campaign)
+    hits = dict(zip(ids.tolist(), counts.tolist(), strict=True))
+    names = {
+        target.name: hits[id]
+        for id, target in store.targets(sorted(hits)).items()
+        if target.kind == "event" and target.name.startswith(_STEPPED_OVER)
+    }
+    most = sorted(names, key=lambda name: (-names[name], name))
+    return [f"went on in {plural(names[name], 'test')} after {name}" for name in most]
 
 
 def _races(

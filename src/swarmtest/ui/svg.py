@@ -81,7 +81,7 @@ def picture(width: float, height: float, label: str, *parts: str) -> str:
         width=width,
         height=height,
         role="img",
-        cls="wide" if width > _PHONE_WIDTH else "fit",
+        cls=f"swarmtest {'wide' if width > _PHONE_WIDTH else 'fit'}",
         aria_label=label,
     )
 

@@ -7,7 +7,7 @@ import datetime
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,11 @@ from swarmtest.store import DEFAULT_PATH, open_store
 from swarmtest.store.fault_lives import fault_lives
 from swarmtest.store.interface import Store
 from swarmtest.strategies.strategy import parse_strategy
+from swarmtest.ui import completion
+from swarmtest.ui.help import HelpfulCommand
 from swarmtest.ui.options import store_option
 from swarmtest.ui.run_options import parse_seed, parse_subject, subject_options, workers_option
+from swarmtest.ui.terminal.text import json_text
 from swarmtest.watch.code_state import WatchedCode
 from swarmtest.watch.jobs import end_command, start_command
 from swarmtest.watch.session import WatchPlan, WatchSession
@@ -33,8 +36,8 @@ _STRATEGIES = ("", "coin", "all-on")
 """The strategies that share the time, unless the user names others; empty: the usual one."""
 
 
-@click.command()
-@click.argument("path", metavar="PATH[::MACHINE]")
+@click.command(cls=HelpfulCommand)
+@click.argument("path", metavar="PATH[::MACHINE]", shell_complete=completion.files)
 @click.option("--time", "wall", metavar="TIME", help="End after this time: 30m, 8h.")
 @click.option(
     "--on-save", is_flag=True, help="Look at saved files too, not only at new commits of git."
@@ -88,6 +91,7 @@ _STRATEGIES = ("", "coin", "all-on")
 @workers_option
 @subject_options
 @store_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON lines.")
 def watch(path: str, **options: Any) -> int:
     """Keep testing a subject while its code changes, until Ctrl-C or for a time.
 
@@ -106,6 +110,7 @@ def watch(path: str, **options: Any) -> int:
     """
     signal.signal(signal.SIGTERM, lambda number, frame: signal.raise_signal(signal.SIGINT))
     plan = _plan(path, options)
+    log = _json_log if options["as_json"] else _log
     url = options["store"] or DEFAULT_PATH
     code = WatchedCode(directory_of(path))
     if not code.is_repository and not plan.on_save:
@@ -113,12 +118,12 @@ def watch(path: str, **options: Any) -> int:
             f"{path} is in no git repository, so there are no commits to watch: pass --on-save"
         )
     with open_store(options["store"]) as store:
-        session = WatchSession(plan, store, url, code, _log)
-        with _dashboard(options["dashboard"], url):
+        session = WatchSession(plan, store, url, code, log)
+        with _dashboard(options["dashboard"], url, log):
             try:
                 session.run()
             except KeyboardInterrupt:
-                _log(f"interrupted: {session.result}")
+                log(f"interrupted: {session.result}")
                 return 130
         return _status(session, store, options["fail_on"])
 
@@ -146,6 +151,8 @@ def _plan(path: str, options: dict[str, Any]) -> WatchPlan:
     subject_words += [f"--raises={name}" for name in options["raises"]]
     if options["timeout"] is not None:
         subject_words.append(f"--timeout={options['timeout']:g}s")
+    if options["memory"] != "auto":
+        subject_words.append(f"--memory={options['memory'] or 'none'}")
     for text in options["strategies"]:
         parse_strategy(text)
     wall = None if options["wall"] is None else parse_seconds(options["wall"])
@@ -178,15 +185,20 @@ def _log(text: str) -> None:
     click.echo(f"{now} {printable_line(text)}")
 
 
+def _json_log(text: str) -> None:
+    """Print one line as a JSON object, with the time in seconds."""
+    click.echo(json_text({"event": "log", "at": time.time(), "text": text}))
+
+
 @contextlib.contextmanager
-def _dashboard(wanted: bool, store: str) -> Iterator[None]:
+def _dashboard(wanted: bool, store: str, log: Callable[[str], None]) -> Iterator[None]:
     """Serve the dashboard in a process of its own, if that is wanted."""
     if not wanted:
         yield
         return
     process = start_command(["dashboard", "--port=0"], store)
     try:
-        _log(f"dashboard: {_first_line(process)}")
+        log(f"dashboard: {_first_line(process)}")
         yield
     finally:
         end_command(process)

@@ -12,8 +12,10 @@ import click
 
 from swarmtest.campaign.budget import parse_seconds
 from swarmtest.store.interface import Store
+from swarmtest.ui import completion
+from swarmtest.ui.help import HelpfulCommand
 from swarmtest.ui.options import existing_store, screen_width, store_option, trust_option
-from swarmtest.ui.run_options import timeout_option
+from swarmtest.ui.run_options import own_memory_option, timeout_option
 from swarmtest.ui.terminal.text import json_text, kind_and_signature
 from swarmtest.why.explanation import Explanation, explanations_of
 from swarmtest.why.fault_explanations import FoundFault, explain_fault, find_fault
@@ -29,8 +31,8 @@ _DEFAULT = VariantBudget()
 _WIDTH = 100
 
 
-@click.command()
-@click.argument("fault")
+@click.command(cls=HelpfulCommand)
+@click.argument("fault", shell_complete=completion.faults)
 @click.option(
     "--runs",
     type=int,
@@ -56,11 +58,16 @@ _WIDTH = 100
     "--again", is_flag=True, help="Make the experiments again, even if the store has their result."
 )
 @timeout_option
+@own_memory_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @trust_option
 @store_option
 def why(fault: str, **options: Any) -> None:
     """Explain a fault from one failing test: what it needs, in which order, and what prevents it.
+
+    \b
+    swarmtest why 4ee18053           from its reduced test
+    swarmtest why 4ee18053 --all     with every experiment
 
     FAULT is the id of a fault, or the beginning of one. Its reduced test is changed in many small
     ways: steps are reordered, replaced and inserted, and values are changed. The changes that make

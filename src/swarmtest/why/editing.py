@@ -123,7 +123,8 @@ def other_settings(subject: Subject, settings: Mapping[str, Any]) -> dict[str, l
             values = dimension.values
             few = values if len(values) <= FEW_OPTIONS else (values[0], values[-1])
             others[dimension.name] = [v for v in few if v != current]
-    return others
+    modes = (name for name in subject.space.feature_names if isinstance(settings.get(name), bool))
+    return others | {name: [not settings[name]] for name in modes}
 
 
 def telling_values(

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import enum
 import math
-import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -24,7 +23,9 @@ from typing import Any
 
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Fault, Verdict
+from swarmtest.core.signatures import SignatureParts, is_older_form
 from swarmtest.processes.fork_pool import ForkPool, IsolatedRun, PendingAnswer, wait_for_any
+from swarmtest.processes.tree import children_cpu_ns
 from swarmtest.reduce.candidate_oracle import key_of_test
 from swarmtest.subjects.subject import Subject
 
@@ -32,7 +33,6 @@ _CHECKS = 3
 """How often the test itself is run alone, and how often after other tests."""
 _FLAKY_RUNS = 4
 """How often a variant of a flaky test is run."""
-_PLACE = re.compile(r"^(?P<type>[^:\[]*).*?(?P<place>\[[^\]]*\])?$", re.DOTALL)
 
 
 class VariantOutcome(enum.StrEnum):
@@ -234,11 +234,14 @@ class VariantRuns:
         return seen
 
     def _shows(self, seen: _Seen) -> bool:
-        return seen.fault is not None and seen.fault.id == self._fault.id
+        fault = seen.fault
+        if fault is None or fault.kind != self._fault.kind:
+            return False
+        return fault == self._fault or is_older_form(self._fault.signature, fault.signature)
 
     def _judge(self, seen: _Seen, needed: Mapping[str, int]) -> VariantOutcome:
         if seen.fault is not None:
-            if seen.fault.id == self._fault.id:
+            if self._shows(seen):
                 return VariantOutcome.SAME
             kin = is_kin(seen.fault, self._fault, harness_name(self._subject))
             return VariantOutcome.KIN if kin else VariantOutcome.OTHER
@@ -274,10 +277,11 @@ class VariantRuns:
 
     def _observe(self, test: Any) -> _Seen:
         """Run a test in this process."""
-        begun = time.process_time()
+        begun, children = time.process_time(), children_cpu_ns()
         self._subject.interruptible = False
         result = self._subject.replay(test)
-        spent = time.process_time() - begun + result.cpu_seconds
+        elsewhere = max(result.cpu_seconds, (children_cpu_ns() - children) / 1e9)
+        spent = time.process_time() - begun + elsewhere
         fault = result.fault and Fault(result.fault.kind, result.fault.signature)
         invalid = result.verdict is Verdict.INVALID
         return _Seen(fault, invalid, result.used, result.skipped, spent, result.missing)
@@ -324,8 +328,7 @@ def harness_name(subject: Subject) -> str:
 
 
 def _type_and_frames(fault: Fault) -> tuple[str, list[str]]:
-    """Return the type of a fault and its frames, the innermost first."""
-    match = _PLACE.match(fault.signature)
-    assert match is not None  # every part of the pattern may be empty
-    place = (match["place"] or "").strip("[]")
-    return match["type"].strip(), place.split(" < ") if place else []
+    """Return the type of a fault and its frames, the innermost first; then what it was doing."""
+    parts = SignatureParts.of(fault.signature)
+    operation = [parts.label + parts.operation] if parts.label or parts.operation else []
+    return parts.type, [*parts.functions, *operation]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
 from native_programs import lines
 
+from swarmtest import Campaign, generator, open_store
 from swarmtest.core.errors import UserError
 from swarmtest.coverage.native.program import Program, ProgramRun
+from swarmtest.coverage.options import CoverageOptions
+from swarmtest.ui.terminal.coverage import campaign_tally, coverage_lines
 
 SHELL = """\
 #!/bin/sh
@@ -151,3 +155,27 @@ def test_broken_lcov_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         ),
     ):
         program.run(b"")
+
+
+def test_branches_are_not_measured_in_c_and_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("calc.c").write_text("int one;\nint two;\n")
+    script = Path("calc.sh")
+    script.write_text('#!/bin/sh\necho calc.c:2 >> "$SWARMTEST_HITS"\n')
+    script.chmod(0o755)
+    program = Program(["./calc.sh"], coverage="hits")
+
+    @generator(features=["any"], run=program)
+    def texts(rng: random.Random, features: object) -> str:
+        return ""
+
+    options = CoverageOptions(("branch",))
+    with open_store(":memory:") as store:
+        Campaign(texts, "coin", 2, workers=0, store=store, coverage=options).run()
+        tally = campaign_tally(store, 1)
+        asked = store.campaign(1).options["coverage"]
+    said = coverage_lines(tally, "swarmtest coverage 1", asked)
+    assert said[0] == "coverage: line 1 of 1 (100%)"
+    assert "  C and C++ are measured by lines only, not by branch" in said

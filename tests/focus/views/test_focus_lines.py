@@ -267,3 +267,20 @@ def test_ranges_hold_exactly_the_lines(numbers):
 )
 def test_paths_are_told_from_the_top_of_the_repository(file, here, told):
     assert repository_path(file, Path("/repo"), Path(here) if here else None) == told
+
+
+def test_triggers_and_suppressors_that_were_used_are_named():
+    first = replace(line(3), triggers=("add", "use"), suppressors=("clear",))
+    targets = (first, replace(first, line=9, target="line:shop/cart.py:9"), line(5))
+    outcome = replace(pull_request(), targets=targets)
+    text = focus_text(outcome)
+    assert "triggers add, use; suppressors clear: for shop/cart.py:3, 9\n" in text
+    assert "suppressors clear" not in focus_text(replace(outcome, targets=(line(5),)))
+
+
+def test_the_number_of_tests_is_told_and_intervals_on_request():
+    target = line(3, directed=Count(60, 200), undirected=Count(30, 1200), default=Count(6, 40))
+    outcome = replace(pull_request(), targets=(target,))
+    assert "tests: 1,200 undirected, 40 with all features on, 200 directed" in focus_text(outcome)
+    assert "15% [7.1%, 29%]" not in focus_text(outcome)
+    assert "15% [7.1%, 29%]" in focus_text(outcome, everything=True)

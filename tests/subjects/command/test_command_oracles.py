@@ -94,7 +94,22 @@ def differential(*outputs: str) -> str:
     [
         (["echo 1", "echo 1", "echo 1"], None),
         (["echo 1", "echo 2", "echo 1"], "b disagrees with the majority"),
-        (["echo 1", "echo 1; exit 1", "echo 1"], "b disagrees with the majority"),
+        (
+            ["echo 1", "echo 1; exit 1", "echo 1"],
+            "b disagrees with the majority: exit status 1 against an answer",
+        ),
+        (
+            ["echo 1", "echo 1; echo 'my.KeyError: 7' >&2; exit 1", "echo 1"],
+            "b disagrees with the majority: exit status 1 with KeyError against an answer",
+        ),
+        (
+            ['echo \'{"a": [{"b": 1}]}\'', 'echo \'{"a": [{"b": 7}]}\''],
+            "a against b: at a[].b",
+        ),
+        (["echo '{\"a\": 1}'", "echo '{\"c\": 1}'"], "a against b: at a, which one lacks"),
+        (["echo [1]", "echo [1,2]"], "a against b"),
+        (["echo [1]", "echo [2]"], "a against b"),
+        (["echo checksum = 1", "echo checksum = 2"], "a against b: at checksum"),
         (["echo 1 >&2", "echo 2 >&2"], None),
         (["echo 1", "echo 2"], "a against b"),
         (["echo 1", "echo 2", "echo 3"], "a against b against c"),

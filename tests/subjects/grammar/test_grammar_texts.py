@@ -274,3 +274,17 @@ def test_the_least_sizes_of_a_part_of_a_grammar_are_those_of_plain_rounds():
         assert finite(found.rule_depth) == finite(expected.rule_depth)
         assert finite(found.tokens) == finite(expected.tokens)
         assert finite(found.depth) == finite(expected.depth)
+
+
+def test_a_grammar_whose_shortest_texts_nest_deeply_is_grown_in_few_rules() -> None:
+    generator = load_grammar(
+        'start: p | "c"?\np: start+ "a"* start | start+ q+ p\nq: start+ "a"* start | start+ q+ p\n',
+        length=(5, 30),
+    )
+    weights = dict.fromkeys(generator.grammar.features, 1.0)
+    for seed in range(20):  # most of them took minutes
+        assert nodes(generator.generate(weights, seed)) < 100_000
+
+
+def nodes(tree: object) -> int:
+    return 1 + sum(map(nodes, tree)) if isinstance(tree, list) else 1

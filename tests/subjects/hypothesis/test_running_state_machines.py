@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -118,7 +119,8 @@ def test_leaving_out_what_suppresses_a_fault_finds_it() -> None:
     only = results(subject, ["push"])
     assert with_all < without < 100
     assert {(r.verdict, r.steps) for r in only} == {(Verdict.FAILED, 9)}
-    assert {r.fault.signature for r in only} == {"AssertionError: overflow [Stack.push]"}
+    (signature,) = {r.fault.signature for r in only}
+    assert signature.startswith("AssertionError: overflow [Stack.push: assert ")
 
 
 def test_weights_change_how_often_a_rule_comes() -> None:
@@ -140,14 +142,16 @@ def test_a_machine_with_everything_runs_as_it_should() -> None:
     verdicts = Counter(
         r.fault.signature if r.fault else "" for r in results(RuleBasedSubject(Files), tests=200)
     )
-    assert set(verdicts) == {"", "invariant few: AssertionError [Files.few]"}
+    found = {signature for signature in verdicts if signature}
+    assert found
+    assert all(re.match(r"invariant few after \w+: AssertionError \[Files.few: ", s) for s in found)
     assert verdicts[""] > 20
 
 
 def test_a_violated_invariant_is_named() -> None:
     failed = next(r for r in results(RuleBasedSubject(Files), ["open"]) if r.fault)
     assert failed.fault.kind == "invariant"
-    assert failed.fault.signature == "invariant few: AssertionError [Files.few]"
+    assert failed.fault.signature.startswith("invariant few after open: AssertionError [Files.few")
 
 
 def test_a_configuration_and_a_seed_give_one_test() -> None:
@@ -298,7 +302,7 @@ def test_frames_of_hypothesis_are_not_part_of_a_signature() -> None:
 
     (result,) = results(RuleBasedSubject(Wrapped), tests=1)
     place = "test_frames_of_hypothesis_are_not_part_of_a_signature.<locals>.Wrapped.fail"
-    assert result.fault.signature.endswith(f"[{place}.<locals>.<lambda> < {place}]")
+    assert f"[{place}.<locals>.<lambda>: data.draw(" in result.fault.signature
     assert "site-packages/hypothesis" not in result.fault.details
 
 
@@ -424,7 +428,7 @@ def test_a_campaign_takes_a_test_case_by_its_name() -> None:
     ).run()
     assert outcome.progress.tests == 200
     (fault,) = outcome.faults
-    assert fault.signature == "AssertionError: overflow [Stack.push]"
+    assert fault.signature.startswith("AssertionError: overflow [Stack.push: assert ")
 
 
 def test_a_campaign_covers_lines_of_the_program(tmp_path: Path) -> None:

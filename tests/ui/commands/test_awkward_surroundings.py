@@ -98,7 +98,7 @@ def test_a_number_that_is_no_campaign_may_be_a_fault(place, swarmtest):
         (("roles", "-o", "x.csv", "--json"), "do not combine it with --json"),
         (("roles", "--confidence", "0.9999999999999999"), "from 0.01 to 0.999999"),
         (("roles", "\u00b2"), "no test of campaign 1 hit"),
-        (("triage", "x"), "name campaigns by their numbers"),
+        (("triage", "x"), "name campaigns like 7, 3-9, or latest"),
         (("run", "disk.py", "--avoid", "event:full"), "takes a fault's id or 'known'"),
     ],
 )

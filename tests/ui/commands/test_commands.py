@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import pytest
+from shown_calls import count_calls
 
 from swarmtest.store import open_store
 
@@ -127,7 +128,7 @@ def test_show_takes_the_newest_campaign_when_none_is_named(place, swarmtest):
 def test_faults_prints_the_smallest_test(place, swarmtest, fault):
     out = swarmtest("faults", 1, cwd=place).stdout
     assert f"fault {fault.id}" in out
-    assert out.count("machine.push(") == 20
+    assert count_calls(out, "machine.push(") == 20
     assert f"swarmtest replay {fault.id}" in out
 
 
@@ -245,6 +246,40 @@ def test_delete_does_what_it_is_answered(answer, told, place, swarmtest, tmp_pat
     assert f"campaign 1 is {told}" in done.stdout
     shown = swarmtest("show", 1, "--store", tmp_path / "d.db", cwd=place)
     assert (shown.returncode == 0) == (told == "kept")
+
+
+def test_campaigns_are_named_by_number_range_or_latest(place, swarmtest, tmp_path):
+    store = tmp_path / "copied.db"
+    usual = place / ".swarmtest" / "swarmtest.db"
+    for campaigns in (["latest"], ["1"], ["1"]):
+        swarmtest("copy", usual, store, *(f"-c{name}" for name in campaigns), cwd=place)
+    numbers = [row["campaign"] for row in json_rows(swarmtest("list", "--json", cwd=place))]
+    latest = json.loads(swarmtest("show", "latest", "--json", cwd=place).stdout)
+    assert latest["campaign"] == numbers[-1] == 2
+    assert latest["totals"]["trials"] == 1200
+    assert [fault["tests"] for fault in latest["faults"]] == [latest["totals"]["failed"]]
+    done = swarmtest("delete", "1-2", "--yes", "--store", store, cwd=place)
+    assert done.stdout == "campaign 1 is deleted\ncampaign 2 is deleted\n", done.stderr
+
+
+def json_rows(done):
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_list_is_filtered_by_subject_status_and_age(place, swarmtest):
+    def numbers(*options):
+        done = swarmtest("list", "--json", *options, cwd=place)
+        return [row["campaign"] for row in json_rows(done)]
+
+    assert numbers("--subject", "stack", "--status", "finished", "--since", "7d") == [1, 2]
+    assert numbers("--status", "interrupted") == numbers("--subject", "queue") == []
+    shown = swarmtest("list", "--subject", "queue", cwd=place).stdout
+    assert shown.startswith("none of the 2 campaigns in ")
+    wrong = swarmtest("list", "--since", "yesterday", cwd=place)
+    assert (wrong.returncode, wrong.stderr) == (
+        2,
+        "swarmtest: --since yesterday: write an age like 30m, 12h, 7d or 2w\n",
+    )
 
 
 def test_strategies_lists_all_with_their_parameters(swarmtest, tmp_path):

@@ -164,8 +164,8 @@ def test_a_run_that_watched_nothing_says_what_it_was_asked_to_watch(
 
 
 def test_a_terminal_gets_a_table_of_its_width(swarmtest: Run, tmp_path: Path) -> None:
-    missed = "".join(f"DA:{n},0\n" for n in range(1, 99, 2))
-    (tmp_path / "a.lcov").write_text(f"SF:a.c\n{missed}DA:200,1\nend_of_record\n")
+    lines = "".join(f"DA:{n},{1 - n % 2}\n" for n in range(1, 99))
+    (tmp_path / "a.lcov").write_text(f"SF:a.c\n{lines}end_of_record\n")
     swarmtest("import-coverage", "a.lcov", cwd=tmp_path)
     assert "95, 97" in swarmtest("coverage", cwd=tmp_path).stdout
     master, slave = pty.openpty()
@@ -175,8 +175,8 @@ def test_a_terminal_gets_a_table_of_its_width(swarmtest: Run, tmp_path: Path) ->
     os.close(slave)
     printed = os.read(master, 100_000).decode().splitlines()
     os.close(master)
-    assert max(map(len, printed)) == 60
-    assert printed[2].endswith("…")
+    assert max(map(len, printed)) <= 60
+    assert printed[2].endswith(" more")
 
 
 # Files for other tools

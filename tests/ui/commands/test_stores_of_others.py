@@ -103,3 +103,16 @@ def test_a_pickle_is_not_read_to_run_a_test_either(hostile: Path, swarmtest: Com
     done = swarmtest("replay", fault_in(hostile), cwd=hostile)
     assert done.returncode == 2
     assert "use --trust" in done.stderr
+
+
+def test_the_id_of_a_fault_is_one_word_of_the_commands_that_are_shown(
+    hostile: Path, swarmtest: Command
+) -> None:
+    id = "ab; touch executed #\nls"
+    with sqlite3.connect(hostile / ".swarmtest" / "swarmtest.db") as store:
+        store.execute("UPDATE faults SET id = ?", (id,))
+        store.execute("UPDATE reductions SET fault = ?", (id,))
+    store.close()
+    shown = swarmtest("faults", cwd=hostile).stdout + swarmtest(cwd=hostile).stdout
+    assert "swarmtest replay 'ab; touch executed #\\nls'" in shown
+    assert "swarmtest why 'ab; touch executed #\\nls'" in shown

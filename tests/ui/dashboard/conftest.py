@@ -121,18 +121,42 @@ class Served(str):
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+_servers: list[tuple[subprocess.Popen[str], str]] = []
+"""The dashboards that run, with their addresses."""
+
+
+def end_servers_but_the_first(count: int) -> None:
+    """End the dashboards that were started last, as by Ctrl-C: they say nothing."""
+    servers = _servers[count:]
+    del _servers[count:]
+    for server, address in servers:
+        if server.poll() is None:
+            httpx.get(address, timeout=60)  # one that still starts says that it was interrupted
+        server.send_signal(signal.SIGINT)
+    for server, _ in servers:
+        out, err = server.communicate(timeout=60)
+        assert (server.returncode, err) == (0, ""), (out, err)
+
+
+@pytest.fixture(autouse=True)
+def no_server_of_a_test_stays() -> Iterator[None]:
+    """End the dashboards that only this test has asked."""
+    before = len(_servers)  # those of fixtures that several tests share
+    yield
+    end_servers_but_the_first(before)
+
+
 @pytest.fixture(scope="session")
 def serve(start: Start) -> Iterator[Callable[..., Served]]:
     """Serve a directory's store; gives the address. Servers end as by Ctrl-C."""
-    servers: list[subprocess.Popen[str]] = []
 
     def begin(place: Path, *words: object, **env: str) -> Served:
         server = start("dashboard", "--port", 0, *words, cwd=place, **env)
-        servers.append(server)
         assert server.stdout
         line = server.stdout.readline()
         found = re.search(r"http://\S+", line)
         assert found, (line, server.stderr and server.poll() is not None and server.stderr.read())
+        _servers.append((server, found[0]))
         served = Served(found[0])
         served.pid = server.pid
         entry = re.search(r"which only you can read: (\S+)", server.stdout.readline())
@@ -145,11 +169,7 @@ def serve(start: Start) -> Iterator[Callable[..., Served]]:
         return served
 
     yield begin
-    for server in servers:
-        server.send_signal(signal.SIGINT)
-    for server in servers:
-        out, err = server.communicate(timeout=60)
-        assert (server.returncode, err) == (0, ""), (out, err)
+    end_servers_but_the_first(0)
 
 
 @pytest.fixture(scope="session")

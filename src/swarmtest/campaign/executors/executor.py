@@ -24,6 +24,7 @@ from typing import Any
 import swarmtest
 from swarmtest.campaign.budget import parse_seconds
 from swarmtest.campaign.executors.worker import (
+    SPENT,
     STOP,
     CampaignJob,
     RowBatch,
@@ -106,7 +107,7 @@ class Executor(ABC):
         self.job = job
         self._runner: TrialRunner | None = None
         self._finished: list[RowBatch] = []
-        self._cell = [0] * 6
+        self._cell = [0] * (SPENT + 1)
 
     # To be written.
 

@@ -27,6 +27,7 @@ import os
 import pickle
 import select
 import signal
+import sys
 import tempfile
 import time
 import traceback
@@ -39,6 +40,7 @@ from swarmtest.campaign.executors.worker import (
     LAST,
     PIPE_GONE,
     SENDING,
+    SPENT,
     STARTED,
     STOP,
     TRIAL,
@@ -75,6 +77,14 @@ _IDLE_KILLS = 40
 """The same for a child that is killed, perhaps from outside."""
 _GRACE = 0.4
 """Seconds that a stopped child has to finish its test before it is killed."""
+_SUSPICIOUS_SECONDS = 1.0
+_SUSPICIOUS_TIMES = 100
+"""A test that runs when the campaign ends hangs if it has taken so long, and so many times the mean
+of the others. One that is only slow is stopped, and counts for nothing."""
+_PATIENT_TESTS = 20
+"""How many tests must have ended before the usual limit of one is lowered to what is suspicious."""
+_JOURNAL_SECONDS = 0.5
+"""How long the steps of such a test may take to come to where it hangs."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +100,8 @@ class HostSetup:
     """`CampaignJob.packs_blocks`."""
     moved_below: str = ""
     """`CampaignJob.moved_below`."""
+    adapts: bool = False
+    """Whether `timeout` is only the most that a test may take: nobody has asked for it."""
 
 
 _KILLED_HOST = Fault("signal", "the program killed the process that had started it")
@@ -134,9 +146,23 @@ class Host:
         self._out_of_memory = OutOfMemoryRecord()
         self._runs_again = IDLE
         """The trial that runs again, until its row comes."""
+        self._tests = 0
+        self._busy_seconds = 0.0
+        """How many tests have ended, and how long they took together."""
+        self._began = 0.0
+        """When the child received what it runs now."""
+        self._left: list[int] = []
+        self._sent = 0
+        """The trials of what it runs now that are not answered, and how many are."""
         self._careful = False
         """Whether the child passes on each result, and what the test has changed."""
         self._habits = Habits()
+        self._doubted = IDLE
+        """The trial that was ended when it became suspicious, and runs again."""
+        self._unhurried: set[int] = set()
+        """Trials that took suspiciously long, and ended when they ran again."""
+        self._seen = (IDLE, 0.0)
+        """The test at hand, and how long its child had waited for a processor when it was seen."""
 
     def serve(self) -> None:
         """Run batches until the campaign closes the connection."""
@@ -207,6 +233,9 @@ class Host:
                 proposal = proposals.get(left[0]) or self._worker.propose(left[0])
                 if self._report_death(left[0], proposal, first):
                     left.pop(0)
+                elif first.death.timed_out:
+                    self._unhurried.add(left[0])
+                    del deadly[left[0]]
                 else:
                     deadly[left[0]] = replace(first, kills=1, control_kills=0)
                 continue
@@ -217,6 +246,7 @@ class Host:
             child.send(part, still, careful=self._careful)
             self._runs_again = part[0] if first is not None else IDLE
             control = ControlProcess() if first is not None and first.kills else None
+            self._began = time.monotonic()
             try:
                 finished = self._finishes(child, part)
             finally:
@@ -224,6 +254,7 @@ class Host:
                     control.end()
             if first is not None and control is not None and control.was_killed:
                 deadly[left[0]] = replace(first, control_kills=first.control_kills + 1)
+            self._note_time(before - len(part))
             if len(part) < before:
                 del left[: before - len(part)]
                 idle_deaths = 0
@@ -249,6 +280,39 @@ class Host:
                     self._relay("error", f"workers keep dying between tests: {status}", part)
                 continue
             deadly[victim] = self._deadly_trial(death, deadly.get(victim))
+            if self._stopped and death.timed_out:
+                proposal = proposals.get(victim) or self._worker.propose(victim)
+                self._report_death(victim, proposal, deadly[victim])
+
+    def _note_time(self, tests: int) -> None:
+        """Count the tests that a child has ended, and their time without that of one in flight."""
+        in_flight = self._age() if self._cell[TRIAL] != IDLE else 0.0
+        self._tests += tests
+        self._busy_seconds += max(0.0, time.monotonic() - self._began - in_flight)
+
+    def _age(self) -> float:
+        """Return for how many seconds the test at hand has run."""
+        return (time.monotonic_ns() - self._cell[STARTED]) / 1e9
+
+    def _hangs_at_the_end(self) -> bool:
+        """Return whether the test at hand has run far too long when the campaign is over."""
+        if not self._stopped or self._cell[TRIAL] == IDLE or self._cell[SENDING]:
+            return False
+        return self._ended()[0] > 0 and self._age() > self._suspicious_seconds()
+
+    def _ended(self) -> tuple[int, float]:
+        """Return how many tests have ended, and how long they took."""
+        trial = self._cell[TRIAL]
+        if trial not in self._left:
+            return self._tests, self._busy_seconds
+        # The child has ended those before it, though it may not have sent their rows.
+        seconds = self._busy_seconds + max(0.0, time.monotonic() - self._began - self._age())
+        return self._tests + self._sent + self._left.index(trial), seconds
+
+    def _suspicious_seconds(self) -> float:
+        """Return for how long a test runs that probably hangs, judged by those that ended."""
+        tests, seconds = self._ended()
+        return max(_SUSPICIOUS_SECONDS, _SUSPICIOUS_TIMES * seconds / max(1, tests))
 
     def _results_are_lost(self, death: Death, part: list[int]) -> bool:
         """Return whether a child could not send what it had: a test had closed its pipe, or so."""
@@ -271,8 +335,11 @@ class Host:
         killed = death.perhaps_from_outside
         if killed and self._out_of_memory.happened_again():
             death, killed = replace(death, out_of_memory=True), False
-        fault = death.fault(self._dump(), self._setup.timeout)
+        timeout = min(self._limit(), self._age()) if self._stopped else self._limit()
+        fault = death.fault(self._dump(), timeout)
         wall_ns = time.monotonic_ns() - self._cell[STARTED]
+        # The child, and all that it had started, without what earlier tests took.
+        death = replace(death, cpu_ns=max(0, death.cpu_ns - self._cell[SPENT]))
         if not killed:
             return _DeadlyTrial(death, fault, wall_ns)
         kills, control_kills = (
@@ -288,16 +355,17 @@ class Host:
 
     def _finishes(self, child: WorkerChild, left: list[int]) -> bool:
         """Pass on a child's rows; return whether it finished its batch before it fell silent."""
+        self._left, self._sent = left, 0
         while not child.silent:
             for kind, body in self._receive(child):
                 if kind != "done":
                     self._relay(kind, body, left)
                 elif self._stopped or not left:  # a copy that the program forked may say it early
                     return True
-            if self._stopped and time.monotonic() - self._stopped > _GRACE:
-                child.kill(stopped=True)
-            elif self._overdue():
+            if self._overdue(child) or self._hangs_at_the_end():
                 child.kill_with_stack()
+            elif self._stopped and time.monotonic() - self._stopped > _GRACE:
+                child.kill(stopped=True)
         return False
 
     def _receive(self, child: WorkerChild) -> list[Any]:
@@ -314,10 +382,32 @@ class Host:
     def _patience(self) -> float:
         return 0.05 if self._stopped else max(0.005, min(0.25, self._setup.timeout / 8))
 
-    def _overdue(self) -> bool:
-        running = self._cell[TRIAL] != IDLE and not self._cell[SENDING]
-        age = (time.monotonic_ns() - self._cell[STARTED]) / 1e9
-        return running and age > self._setup.timeout
+    def _limit(self) -> float:
+        """Return how many seconds the test at hand may take.
+
+        If nobody has set a limit, tests that ended tell what is suspicious. Such a test runs twice,
+        the second time for twice as long, and if it ends then, a third time, with the whole limit.
+        """
+        most = self._setup.timeout
+        if not self._setup.adapts or self._cell[TRIAL] in self._unhurried:
+            return most
+        too_few = self._ended()[0] < _PATIENT_TESTS
+        times = 2 if self._cell[TRIAL] == self._doubted else 1
+        return most if too_few else min(most, times * self._suspicious_seconds())
+
+    def _overdue(self, child: WorkerChild) -> bool:
+        """Return whether the test at hand has taken too long."""
+        trial = self._cell[TRIAL]
+        if trial == IDLE or self._cell[SENDING]:
+            return False
+        limit = self._limit()
+        if limit == self._setup.timeout:
+            return self._age() > limit
+        if self._seen[0] != trial:
+            self._seen = trial, child.seconds_of_waiting()
+        return (
+            self._age() > limit and self._age() - child.seconds_of_waiting() + self._seen[1] > limit
+        )
 
     def _relay(self, kind: str, body: Any, left: list[int]) -> None:
         if kind == "rows":
@@ -330,6 +420,7 @@ class Host:
                 best = self._worker.best
                 best[fault] = min(best.get(fault, tuple(rank)), tuple(rank))
             del left[:count]  # trials run in order
+            self._sent += count
             if self._careful and count:
                 self._habits.count_test()
         if kind == "changes":
@@ -347,52 +438,67 @@ class Host:
             if death is not None:
                 child.close()
                 return death
-            if self._stopped or self._frames.ended:
+            if (self._stopped and not child.has_timed_out) or self._frames.ended:
                 child.kill(stopped=True)
-            elif self._overdue():
+            elif self._overdue(child):
                 child.kill_with_stack()
             time.sleep(0.002)
 
     def _report_death(self, trial: int, proposal: Proposal, deadly: _DeadlyTrial) -> bool:
         """Send the row of a test that killed its process, with the steps until then.
 
-        Return False, and send nothing, if its process was killed so far, but not this time.
+        Return False, and send nothing, if its process was killed so far, but not this time, or if
+        the test seemed to hang, and now ended by itself, with its process or without.
         """
         steps: list[Any] = []
         if deadly.fault is not _KILLED_HOST:
-            steps, survived = self._journal(trial, proposal, deadly.death)
+            self._doubted = trial if deadly.death.timed_out else IDLE
+            steps, death, survived = self._journal(trial, proposal, deadly.death)
             if survived and deadly.kills:
                 return False
+            if survived and self._is_suspicious(deadly.death):
+                return False
+            if not survived and not death.stopped and self._had_less_time(deadly.death):
+                return False  # it ends its process, and had only been slow to do so
         result = self._job.subject.result_of_journal(steps, proposal.configuration, deadly.fault)
-        if self._job.coverage is not None:
+        if self._job.coverage is not None or _watches_libraries():
             result = result._replace(missing="its process died before it could tell")
         batch = RowBatch()
         seed = seed_of_test(self._job.seed, trial)
-        cpu_ns = min(deadly.death.cpu_ns, deadly.wall_ns)
-        self._worker.note(batch, trial, proposal, seed, result, cpu_ns, deadly.wall_ns)
+        cpu_ns, wall_ns = deadly.death.cpu_ns, deadly.wall_ns
+        self._worker.note(batch, trial, proposal, seed, result, cpu_ns, wall_ns)
         self._send("rows", batch.packed())
         return True
 
-    def _journal(self, trial: int, proposal: Proposal, known: Death) -> tuple[list[Any], bool]:
+    def _had_less_time(self, death: Death) -> bool:
+        """Return whether a test was ended before its whole limit."""
+        return death.timed_out and (self._setup.adapts or bool(self._stopped))
+
+    def _is_suspicious(self, death: Death) -> bool:
+        """Return whether a test that ended now had less than the whole limit before."""
+        return death.timed_out and self._setup.adapts and not self._stopped
+
+    def _journal(
+        self, trial: int, proposal: Proposal, known: Death
+    ) -> tuple[list[Any], Death, bool]:
         """Run such a test again, in a child that sends each step before it takes it.
 
-        Return its steps, and whether it ended without the death of its process.
+        Return its steps, how its process ended, and whether the test ended before that.
         """
-        steps: list[Any] = []
-        survived = False
         for _ in range(FEWEST_KILLS):
             steps, death, survived = self._run_with_journal(trial, proposal)
             if death.stopped or known.perhaps_from_outside or not death.perhaps_from_outside:
                 break  # otherwise it was killed from outside, and there may be more steps
-        return steps, survived
+        return steps, death, survived
 
     def _run_with_journal(self, trial: int, proposal: Proposal) -> tuple[list[Any], Death, bool]:
         child = self._ready_child(new=True)
         child.send([trial], [pack_proposal(proposal)], journal=True)
         messages: list[Any] = []
+        until = time.monotonic() + _JOURNAL_SECONDS
         while not child.silent and ("done", None) not in messages[-1:]:
             messages += self._receive(child)
-            if self._overdue() or self._stopped:
+            if self._overdue(child) or (self._stopped and time.monotonic() > until):
                 break
         last_moment = time.monotonic() + _GRACE  # a dying process closes its pipe first
         while child.silent and child.death() is None and time.monotonic() < last_moment:
@@ -412,6 +518,7 @@ class Host:
 
     def _new_child(self) -> WorkerChild:
         self._dump()
+        self._seen = IDLE, 0.0
         memory = self._setup.memory
         self._child = WorkerChild(
             self._worker, self._cell, self._stderr, memory, self._up, self._habits
@@ -422,6 +529,12 @@ class Host:
         if self._child is not None:
             self._child.kill(stopped=True)
             self._reap(self._child)
+
+
+def _watches_libraries() -> bool:
+    """Return whether tests report what a library in their own process reached."""
+    library = sys.modules.get("swarmtest.coverage.native.library")
+    return library is not None and bool(library.loaded)
 
 
 def _runs_again(deadly: _DeadlyTrial) -> bool:

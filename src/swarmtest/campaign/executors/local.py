@@ -97,7 +97,7 @@ class _Slot:
 class LocalExecutor(Executor):
     """Worker processes on this machine."""
 
-    shape = BatchShape(shortest_seconds=0.01)
+    shape = BatchShape(shortest_seconds=0.01, grace=3.0)
     defers_interrupts = True
 
     def __init__(

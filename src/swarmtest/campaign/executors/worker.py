@@ -25,18 +25,18 @@ from swarmtest.core.faults import message_of
 from swarmtest.core.result import Fault, Result
 from swarmtest.core.sampling import Proposal
 from swarmtest.core.seeds import Stream, seeds_of_tests, trial_key
-from swarmtest.processes.tree import stray_check
+from swarmtest.processes.tree import children_cpu_ns, reported_cpu_ns, stray_check
 from swarmtest.store.records import TrialRecord, pack_counts, pack_floats
 from swarmtest.strategies.strategy import LearningStrategy, Strategy, strategy_text
-from swarmtest.subjects.subject import Subject, printed_code
+from swarmtest.subjects.subject import Subject, identity_of, printed_code
 
 if TYPE_CHECKING:
     from swarmtest.coverage.watch import Coverage
 
-TRIAL, STARTED, STOP, SENDING, PIPE_GONE, LAST = range(6)
+TRIAL, STARTED, STOP, SENDING, PIPE_GONE, LAST, SPENT = range(7)
 """Indices into the cell of shared memory: the trial at hand, when it began (ns), "stop now",
-whether results are being sent (that is no test's time), whether they cannot be sent any more, and
-the last trial of those that have ended."""
+whether results are being sent (that is no test's time), whether they cannot be sent any more, the
+last trial of those that have ended, and the CPU time (ns) of the process when the trial began."""
 IDLE = -1
 
 
@@ -64,6 +64,8 @@ _FLUSH_NS = 200_000_000
 _FLUSH_ROWS = 4096
 _FLUSH_TARGETS = 3_000_000
 """Hits of a batch, one for each test and target: what can be turned round in little memory."""
+_FASTEST_CHILD_NS = 50_000
+"""No test that starts a process takes less; to ask for the time of children takes a microsecond."""
 _BLOCK_ROWS = 64
 """Smaller batches are sent as rows; the process that writes collects them into blocks."""
 
@@ -195,6 +197,7 @@ class TrialRunner:
         self.job = job
         job.subject.keep_tests = job.keep_tests
         self.best: dict[str, tuple[int, int]] = {}
+        self._identity = identity_of(job.subject).replace(job.moved_below or "\0", "")
         self._stream = Stream(job.seed)
         self._sender = HitSender()
         self._last_propensities: tuple[float, ...] = ()
@@ -249,12 +252,14 @@ class TrialRunner:
         seeds = seeds_of_tests(self.job.seed, trials)
         batch = RowBatch()
         cpu, wall = process_time_ns(), monotonic_ns()
+        children, reported = children_cpu_ns(), reported_cpu_ns()
         flushed = wall
         try:
             for trial, seed, proposal in zip(trials, seeds, proposals, strict=True):
                 if cell[STOP]:
                     break
                 cell[STARTED] = wall
+                cell[SPENT] = cpu + children
                 cell[TRIAL] = trial
                 if coverage is None:
                     result = execute(proposal.configuration, seed)
@@ -267,7 +272,14 @@ class TrialRunner:
                     _exit(0)
                 strays.end_strays()
                 cpu_now, wall_now = process_time_ns(), monotonic_ns()
-                spent = cpu_now - cpu + int(result.cpu_seconds * 1e9)
+                spent = cpu_now - cpu
+                elsewhere = int(result.cpu_seconds * 1e9)
+                if wall_now - wall > _FASTEST_CHILD_NS or reported_cpu_ns() != reported:
+                    before, children = children, children_cpu_ns()
+                    reported = reported_cpu_ns()
+                    # What the subject says includes processes that are not ours to see.
+                    elsewhere = max(elsewhere, children - before)
+                spent += elsewhere
                 self.note(batch, trial, proposal, seed, result, spent, wall_now - wall)
                 cpu, wall = cpu_now, wall_now
                 if (
@@ -395,7 +407,7 @@ class TrialRunner:
         if moved:
             signature = fault.signature.replace(moved, "")
             fault = Fault(fault.kind, signature, fault.details.replace(moved, ""))
-        fault_id = fault.id
+        fault_id = fault.of_subject(self._identity).id
         rank = (result.steps, trial)
         best = self.best.get(fault_id)
         if best is None or rank < best:

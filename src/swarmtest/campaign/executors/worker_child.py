@@ -123,6 +123,19 @@ class WorkerChild:
             limits.end_with_stack(self._fork.pid, lambda: self.death() is not None)
         self.kill()
 
+    def seconds_of_waiting(self) -> float:
+        """Return how long its first thread could have run, but had no processor (Linux only)."""
+        try:
+            with open(f"/proc/{self._fork.pid}/schedstat") as file:
+                return int(file.read().split()[1]) / 1e9
+        except (OSError, ValueError, IndexError):
+            return 0.0
+
+    @property
+    def has_timed_out(self) -> bool:
+        """Whether it was killed because its test took too long."""
+        return self._timed_out
+
     def death(self) -> Death | None:
         """Return how it ended; None if it has not."""
         if self._death is None and self._fork.has_ended:

@@ -17,15 +17,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from swarmtest.core.errors import UserError, did_you_mean
-from swarmtest.core.faults import normalised
 from swarmtest.core.messages.mangled_names import function_name
+from swarmtest.core.messages.shapes import normalised
 
 # Functions of a printed stack.
 
 _MAX_FRAMES = 3
 
 _FOREIGN = re.compile(
-    r"\?\?\?$|_?_?libc_start|_start$|__restore_rt|(__)?(GI_)?raise$|gsignal$|abort$|__assert_fail"
+    r"\?\?\?$|__GI_|swarmtest_"
+    r"|_?_?libc_start|_start$|__restore_rt|(__)?(GI_)?raise$|gsignal$|abort$|__assert_fail"
     r"|__pthread_kill|pthread_kill|__interceptor_|__(asan|msan|tsan|ubsan|lsan|sanitizer)_"
     r"|(mem|str)(set|cpy|move|cmp|len|chr|cat)$|(m|c|re)alloc$|free$|operator (new|delete)"
     r"|llvm::sys::|SignalHandler|CrashRecovery|llvm::report_fatal_error|llvm::CrashRecovery"
@@ -35,7 +36,7 @@ _FOREIGN = re.compile(
 """Functions on every stack: handlers of the crash, the C library, the start of the program."""
 
 
-def telling_frames(names: Iterable[str]) -> list[str]:
+def telling_frames(names: Iterable[str], most: int = _MAX_FRAMES) -> list[str]:
     """Return the innermost few functions that are not on every stack.
 
     `main` is left out unless nothing else is left, because it does not distinguish any two bugs.
@@ -47,7 +48,7 @@ def telling_frames(names: Iterable[str]) -> list[str]:
     own = [name for name in plain if not _FOREIGN.match(name)]
     if not own and "main" in plain:
         own = ["main"]
-    return [name for i, name in enumerate(own) if i == 0 or name != own[i - 1]][:_MAX_FRAMES]
+    return [name for i, name in enumerate(own) if i == 0 or name != own[i - 1]][:most]
 
 
 def plain_name(function: str) -> str:

@@ -33,6 +33,12 @@ from swarmtest.processes.commands import ProcessEnd
 _SYSTEM = ("/usr/include/", "/usr/lib/", "/usr/lib64/", "/usr/local/include/")
 _KIND = re.compile(r"([A-Za-z_][\w-]*):(.+)")
 _LINE = re.compile(r"(.+):(\d+)")
+_DECLARATION = re.compile(
+    r"\s*(?!(?:return|goto|throw|delete|case|co_return|co_yield|co_await)\b)"
+    r"(?:[A-Za-z_]\w*[\s*&]+)+[*&\s]*[A-Za-z_]\w*(?:\s*\[[^\]]*\])*"
+    r"(?:\s*,\s*[*\s]*\w+(?:\s*\[[^\]]*\])*)*\s*;\s*(?://.*|/\*.*\*/\s*)?$"
+)
+"""A declaration without a value, in C."""
 _MAX_CACHED_HITS = 4096
 
 
@@ -68,6 +74,15 @@ class LineNumbers:
         text = texts[line - 1] if 0 < line <= len(texts) else ""
         content = content_hash(text) if texts else ""
         return self.catalogue.number(source.target("line", f"{line}", line, function, content))
+
+    def is_declaration(self, path: str, line: int) -> bool:
+        """Return whether a line only declares variables: compilers give it a place in the code."""
+        file = self._file(path)
+        return (
+            file is not None
+            and 0 < line <= len(file[1])
+            and _DECLARATION.match(file[1][line - 1]) is not None
+        )
 
     def matters(self, path: str) -> bool:
         """Return whether the lines of a file are targets."""
@@ -113,6 +128,8 @@ class Collected(NamedTuple):
     hits: Hits | None
     missing: str = ""
     """Why coverage is missing (or partial, if there are hits); empty if it is complete."""
+    stack: tuple[str, ...] = ()
+    """The functions that a signal interrupted, the innermost first, if they are known."""
 
 
 class Collector(Protocol):
@@ -136,8 +153,8 @@ class Collector(Protocol):
 class NoCoverage:
     """A collector that collects nothing, for programs that are only run.
 
-    >>> NoCoverage().collect(ProcessEnd(0, False))
-    Collected(hits=None, missing='coverage is off')
+    >>> NoCoverage().collect(ProcessEnd(0, False)).missing
+    'coverage is off'
     """
 
     environment: dict[str, str] = {}

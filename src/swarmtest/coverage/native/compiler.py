@@ -17,10 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from swarmtest.core.errors import UserError
+from swarmtest.coverage.native.sanitizers import names_sanitizer, options_source, sanitizer_flags
 from swarmtest.processes.caches import built_file, cache_directory
 
 RUNTIME = Path(__file__).with_name("runtime.c")
-_RUNTIME_FILES = (RUNTIME, RUNTIME.with_name("runtime_server.c"))
+_RUNTIME_FILES = (RUNTIME, *map(RUNTIME.with_name, ("runtime_server.c", "runtime_stack.c")))
+FUZZ_MAIN = RUNTIME.with_name("fuzz_main.c")
 _NO_LINKING = {"-c", "-S", "-E", "-M", "-MM", "-fsyntax-only", "-r", "--help", "--version"}
 """Options with which the compiler does not link a program."""
 _TAKES_VALUE = {
@@ -58,28 +60,55 @@ class Compiler:
         return ["-fsanitize-coverage=trace-pc", "-fno-optimize-sibling-calls", *common]
 
 
-def compiler_command(words: Sequence[str]) -> list[str]:
+def compiler_command(words: Sequence[str], sanitize: str = "") -> list[str]:
     """Return the command to run for the words after `swarmtest cc`.
+
+    `sanitize` names sanitizers, with commas between them.
 
     >>> compiler_command(["no-such-cc", "-c", "a.c"])
     Traceback (most recent call last):
     ...
     swarmtest.UserError: no compiler 'no-such-cc' on the PATH: install it, or name another
     """
+    sanitizing = sanitizer_flags(sanitize) if sanitize else []
     count = _compiler_words(words)
     compiler = _compiler(tuple(words[:count]))
-    arguments = list(words[count:])
+    arguments, is_harness = without_fuzzer(words[count:])
     if not _has_input(arguments):
         return list(words)
-    command = [*compiler.words, *compiler.flags, *arguments]
-    if compiler.is_clang and not any(word.startswith("-fsanitize=") for word in arguments):
+    command = [*compiler.words, *compiler.flags, *sanitizing, *arguments]
+    if compiler.is_clang and not names_sanitizer([*sanitizing, *arguments]):
         # Clang would link its own runtime for coverage, which may not be installed.
         command.insert(len(compiler.words), "-fno-sanitize-link-runtime")
     if not _NO_LINKING.intersection(arguments):
         if any(word.startswith("-x") for word in arguments):
             command += ["-x", "none"]
+        if is_harness:
+            command.append(str(_cached_object(compiler, arguments, str(FUZZ_MAIN), [])))
         command.append(str(_runtime(compiler, arguments)))
+        if sanitizing and "-shared" not in arguments:
+            command.append(str(_sanitizer_options(compiler, arguments)))
     return command
+
+
+def without_fuzzer(arguments: Sequence[str]) -> tuple[list[str], bool]:
+    """Return a compiler's arguments without libFuzzer, and whether it was among them.
+
+    A harness of libFuzzer gets our own main function, which runs one input after another.
+
+    >>> without_fuzzer(["-O1", "-fsanitize=fuzzer,address", "fuzz.c"])
+    (['-O1', '-fsanitize=address', 'fuzz.c'], True)
+    """
+    left, found = [], False
+    for word in arguments:
+        names = word.removeprefix("-fsanitize=").split(",") if word.startswith("-fsan") else []
+        if "fuzzer" in names or "fuzzer-no-link" in names:
+            found = found or "fuzzer" in names
+            rest = [name for name in names if not name.startswith("fuzzer")]
+            left += [f"-fsanitize={','.join(rest)}"] if rest else []
+        else:
+            left.append(word)
+    return left, found
 
 
 def _compiler_words(words: Sequence[str]) -> int:
@@ -119,15 +148,29 @@ def _has_input(arguments: Sequence[str]) -> bool:
 
 def _runtime(compiler: Compiler, arguments: Sequence[str]) -> Path:
     """Return the runtime's object file for this compiler and machine; build it if needed."""
-    machine = [word for word in arguments if word.startswith(_MACHINE)]
-    recipe = [*compiler.words, "-O2", "-fPIC", *machine, "-x", "c", "-c", str(RUNTIME)]
     texts = [file.read_text() for file in _RUNTIME_FILES]
-    key = "\0".join([*recipe, compiler.version, *texts])
+    return _cached_object(compiler, arguments, str(RUNTIME), texts)
+
+
+def _sanitizer_options(compiler: Compiler, arguments: Sequence[str]) -> Path:
+    """Return the object file that gives a program the options of its sanitizers."""
+    return _cached_object(compiler, arguments, "-", [options_source(weak=not compiler.is_clang)])
+
+
+def _cached_object(
+    compiler: Compiler, arguments: Sequence[str], source: str, texts: Sequence[str]
+) -> Path:
+    """Return an object file for this compiler and machine; `source` "-" is the first of `texts`."""
+    machine = [word for word in arguments if word.startswith(_MACHINE)]
+    recipe = [*compiler.words, "-O2", "-fPIC", *machine, "-x", "c", "-c", source]
+    read = texts or [Path(source).read_text()]
+    key = "\0".join([*recipe, compiler.version, *read])
     name = hashlib.blake2b(key.encode(), digest_size=12).hexdigest()
     cached = cache_directory("runtime", f"{name}.o")
 
     def build(file: str) -> None:
-        done = subprocess.run([*recipe, "-o", file], capture_output=True, text=True)
+        text = texts[0] if source == "-" else ""
+        done = subprocess.run([*recipe, "-o", file], input=text, capture_output=True, text=True)
         if done.returncode:
             reason = (done.stderr.strip().splitlines() or ["no message"])[0]
             raise UserError(f"{' '.join(compiler.words)} cannot build the runtime: {reason}")

@@ -7,36 +7,31 @@ memory outlives the program, so the hits of a test that crashed or was killed ar
 no name: a program opens it through this process's entry in /proc, and it is freed with the last
 process that holds it.
 
-The rest of the chapter turns slots into source lines (`blocks_of`) and starts programs quickly
+`blocks.py` knows the source lines of slots. The rest of the chapter starts programs quickly
 (`ForkServer`).
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import mmap
 import os
-import re
-import shutil
 import struct
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Hits
+from swarmtest.coverage.native.blocks import Block, blocks_of, functions_at
 from swarmtest.coverage.native.collector import Collected, LineNumbers
-from swarmtest.processes.caches import cache_directory, is_usable, write
+from swarmtest.processes import tree
 from swarmtest.processes.commands import CommandLine, Output, ProcessEnd, end_process, watch
-from swarmtest.processes.tree import kill_group
 
 # Shared memory and hits. The layout must agree with runtime.c.
 
@@ -60,6 +55,12 @@ _MODULE = np.dtype(
     ]
 )
 
+_STACK = 40960
+_FRAME = np.dtype([("place", "<u8"), ("path", "S248")])
+_FRAMES = 32
+_SYSTEM = ("/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/", "linux-vdso", "linux-gate")
+"""Where the stack of a crash is, after two words with the signal and the number of frames."""
+
 Slots = npt.NDArray[np.uint32]
 
 
@@ -72,19 +73,38 @@ class SharedMap:
     >>> shared.close()
     """
 
-    def __init__(self, slots: int) -> None:
+    def __init__(self, slots: int, *, forget: Callable[[], object] | None = None) -> None:
+        """Allocate it.
+
+        For a library in this process, `forget` is its function that clears the hits. A fork of this
+        process then has a copy of its own.
+        """
         self.size = _HEADER + slots * 9
-        self._file = os.memfd_create("swarmtest-hits")
-        os.ftruncate(self._file, self.size)
-        memory = mmap.mmap(self._file, self.size)
+        self._file = -1
+        self._forget = forget
+        if forget is not None:
+            memory = mmap.mmap(-1, self.size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        else:
+            self._file = os.memfd_create("swarmtest-hits")
+            os.ftruncate(self._file, self.size)
+            memory = mmap.mmap(self._file, self.size)
         self._words = np.frombuffer(memory, "<u4", 16)
         self.modules = np.frombuffer(memory, _MODULE, _MODULES, 64)
+        self.states = self.modules["state"]
+        """The states of the modules; to read one here takes less time."""
+        self._crash = np.frombuffer(memory, "<u4", 2, _STACK)
+        self._frames = np.frombuffer(memory, _FRAME, _FRAMES, _STACK + 8)
         self._map = np.frombuffer(memory, "u1", slots, _HEADER)
         self._list = np.frombuffer(memory, "<u4", slots, _HEADER + slots)
         self.offsets = np.frombuffer(memory, "<u4", slots, _HEADER + 5 * slots)
         self._words[_SLOTS] = slots
         self._words[_NEXT] = 1
         self._permanent = 0
+
+    @property
+    def address(self) -> int:
+        """The place of the memory in this process."""
+        return int(self._words.ctypes.data)
 
     @property
     def path(self) -> str:
@@ -107,11 +127,26 @@ class SharedMap:
         self._words[_ATTACHED] = 0
         return attached
 
+    def take_stack(self, signal: int) -> list[tuple[str, int]]:
+        """Return where a program was when a signal ended it: libraries and addresses.
+
+        Empty if it handled the signal itself; the path of the program itself is empty.
+        """
+        number, count = map(int, self._crash)
+        self._crash[:] = 0
+        frames = self._frames[: min(count, _FRAMES) if number == signal else 0]
+        # Behind the end of a path is what is left of a longer one.
+        paths = [os.fsdecode(bytes(frame["path"]).partition(b"\0")[0]) for frame in frames]
+        return list(zip(paths, [int(frame["place"]) for frame in frames], strict=True))
+
     def take(self) -> Slots:
         """Return the slots hit since the last call, ascending, and clear them."""
         count = min(int(self._words[_HITS]), self.slots)
         slots = np.sort(self._list[:count])
-        self._clear(self._permanent, count)
+        if self._forget is not None:
+            self._forget()
+        else:
+            self._clear(self._permanent, count)
         return slots
 
     def keep(self) -> None:
@@ -131,7 +166,8 @@ class SharedMap:
 
     def close(self) -> None:
         """Release the memory; programs that still run keep theirs."""
-        os.close(self._file)  # the mapping is freed with the last array that uses it
+        if self._file >= 0:
+            os.close(self._file)  # the mapping is freed with the last array that uses it
 
 
 def has_runtime(program: str) -> bool:
@@ -146,14 +182,26 @@ def has_runtime(program: str) -> bool:
 class FastCoverage:
     """Collects hits from shared memory; a module's blocks are looked up when it is first seen."""
 
-    def __init__(self, program: str, lines: LineNumbers) -> None:
+    def __init__(
+        self, program: str, lines: LineNumbers, *, forget: Callable[[], object] | None = None
+    ) -> None:
+        """Allocate the memory; `forget` is the function of a library that clears it."""
         self._program = program
         self._lines = lines
         self._has_runtime = has_runtime(program)
-        self.shared = SharedMap(max(_MIN_SLOTS, os.path.getsize(program)))
+        self.shared = SharedMap(max(_MIN_SLOTS, os.path.getsize(program)), forget=forget)
         self._modules = 0
+        self._functions: dict[tuple[str, int], str] = {}
+        """The functions at places of crashes that were looked up."""
+        self._took = False
+        """Whether any block ran in the last test."""
         self._files: set[str] = set()
-        self._target_numbers = np.full(self.shared.slots, -1, np.int64)
+        self._numbers: dict[int, set[int]] = {}
+        """The targets of each slot: the lines of its block."""
+        self._first = np.zeros(self.shared.slots, np.int64)
+        self._count = np.zeros(self.shared.slots, np.int64)
+        self._flat = np.zeros(0, "<u4")
+        """The targets of all slots; those of a slot are `_count` from `_first` on."""
         self._cached: dict[bytes, Hits] = {}
 
     @property
@@ -169,17 +217,37 @@ class FastCoverage:
     def collect(self, ended: ProcessEnd) -> Collected:
         """Return the lines on which the program that has just ended began a block."""
         attached = self.shared.attached()
+        hits = self.take()
+        stack = self._stack(ended.signal) if ended.signal else ()
+        collected = Collected(hits) if attached or self._took else self._no_hits(ended)
+        return collected._replace(stack=stack)
+
+    def _stack(self, signal: int) -> tuple[str, ...]:
+        """Return the functions that a signal interrupted, the innermost first."""
+        # The C library is on every stack.
+        frames = [f for f in self.shared.take_stack(signal) if not f[0].startswith(_SYSTEM)]
+        unknown = [frame for frame in frames if frame not in self._functions]
+        for library in {path for path, _ in unknown}:
+            places = [place for path, place in unknown if path == library]
+            file = library or self._program
+            if not os.path.isfile(file):
+                continue
+            names = functions_at(file, places)
+            self._functions.update(zip([(library, p) for p in places], names, strict=True))
+        return tuple(self._functions.get(frame, "") for frame in frames)
+
+    def take(self) -> Hits:
+        """Return what was reached since the last call, and clear it."""
         self._learn_modules()
         slots = self.shared.take()
-        if not len(slots) and not attached:
-            return self._no_hits(ended)
+        self._took = len(slots) > 0
         raw = slots.tobytes()
         hits = self._cached.get(raw)
         if hits is None:
             if len(self._cached) >= _MAX_CACHED_HITS:
                 self._cached.clear()
             hits = self._cached[raw] = self._hits(slots)
-        return Collected(hits)
+        return hits
 
     def _no_hits(self, ended: ProcessEnd) -> Collected:
         if not self._modules and not self._has_runtime:
@@ -191,14 +259,28 @@ class FastCoverage:
         return Collected(None, f"the program ended ({how}) before its coverage began")
 
     def _hits(self, slots: Slots) -> Hits:
-        # A slot without a number is code that has no line in a watched source.
-        numbers = self._target_numbers[slots]
-        packed = np.unique(numbers[numbers >= 0]).astype("<u4").tobytes()
-        return Hits(self._lines.catalogue, packed)
+        # A slot without targets is code that has no line in a watched source.
+        counts = self._count[slots]
+        places = np.repeat(self._first[slots] - np.cumsum(counts) + counts, counts)
+        numbers = self._flat[places + np.arange(len(places))]
+        return Hits(self._lines.catalogue, self._distinct(numbers).tobytes())
+
+    def _distinct(self, numbers: Slots) -> Slots:
+        """Return numbers of targets, ascending, each once; `np.unique` takes far longer."""
+        targets = len(self._lines.catalogue.targets)
+        distinct: Slots
+        if len(numbers) * 32 < targets:  # then looking at a flag for each target takes longer
+            ordered = np.sort(numbers)
+            distinct = ordered[np.diff(ordered, prepend=ordered[:1] + 1) != 0]
+        else:
+            is_hit = np.zeros(targets, bool)
+            is_hit[numbers] = True
+            distinct = np.flatnonzero(is_hit).astype("<u4")
+        return distinct
 
     def _learn_modules(self) -> None:
         before = self._modules
-        while self._modules < _MODULES and self.shared.modules[self._modules]["state"] == _READY:
+        while self._modules < _MODULES and self.shared.states[self._modules] == _READY:
             self._learn_module(self.shared.modules[self._modules])
             self._modules += 1
             self._cached.clear()
@@ -219,6 +301,7 @@ class FastCoverage:
         if not path:
             raise UserError(f"a module of {self._program} has too long a path for coverage")
         first, count, text = int(module["first"]), int(module["count"]), int(module["text"])
+        slots: list[tuple[int, Block]]
         if module["kind"] == _GUARDS:
             addresses = (self.shared.offsets[first : first + count].astype("u8") + text).tolist()
             slot_of = {address: first + i for i, address in enumerate(addresses)}
@@ -228,9 +311,20 @@ class FastCoverage:
             slots = [(first + (block.address - text >> 2), block) for block in blocks]
         for slot, block in slots:
             self._files.add(block.path)
+            if self._lines.is_declaration(block.path, block.line):
+                continue
             number = self._lines.number(block.path, block.line, block.function)
             if number is not None:
-                self._target_numbers[slot] = number
+                self._numbers.setdefault(slot, set()).add(number)
+        self._index_numbers()
+
+    def _index_numbers(self) -> None:
+        slots = np.fromiter(self._numbers, np.int64, len(self._numbers))
+        counts = np.array([len(numbers) for numbers in self._numbers.values()], np.int64)
+        self._count[slots] = counts
+        self._first[slots] = np.cumsum(counts) - counts
+        flat = [number for numbers in self._numbers.values() for number in numbers]
+        self._flat = np.array(flat, "<u4")
 
     def started_server(self) -> None:
         """Count what ran before the fork server's first test for every test."""
@@ -243,103 +337,6 @@ class FastCoverage:
     def close(self) -> None:
         """Release the shared memory."""
         self.shared.close()
-
-
-# Source positions of blocks.
-#
-# The blocks of a program built by gcc are the calls of our callback, found by disassembly; clang
-# lists them in the program itself, and the runtime passes the list on. In both cases `addr2line`
-# gives the file, line and function of each, without the frames that a block was inlined into. The
-# results are cached on disk under the hash of the binary, so that a rebuilt program is looked up
-# again.
-
-_FORMAT = 1
-_CALL = re.compile(r"^\s*([0-9a-f]+):\s.*\b(?:call[ql]?|bl)\s.*<__sanitizer_cov_trace_pc(?:@plt)?>")
-_INSTRUCTION = re.compile(r"^\s*([0-9a-f]+):\s")
-
-
-class Block(NamedTuple):
-    """The start of a block: its address as linked, and its position in the source.
-
-    >>> Block(0x1139, "/home/me/a.c", 12, "main").line
-    12
-    """
-
-    address: int
-    path: str
-    line: int
-    function: str
-
-
-def blocks_of(binary: str, addresses: Sequence[int] | None) -> list[Block]:
-    """Return the blocks of a binary that have a position in the source.
-
-    `addresses` are those of the blocks; None if the blocks are the calls of the callback.
-    """
-    cache = cache_directory("symbols", f"{_file_hash(binary)}-{_FORMAT}.json")
-    try:
-        text = cache.read_text() if is_usable(cache) else ""
-        blocks = [Block(*row) for row in json.loads(text)]
-    except (OSError, ValueError):
-        blocks = list(_look_up(binary, addresses))
-        if not blocks:
-            raise UserError(
-                f"{binary} has no debug information: build it with -g and do not strip it"
-            ) from None
-        # Without a cache the next process looks the blocks up again, which is only slower.
-        with contextlib.suppress(OSError):
-            write(cache, json.dumps(blocks))
-    return blocks
-
-
-def _file_hash(binary: str) -> str:
-    with open(binary, "rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
-
-
-def _look_up(binary: str, addresses: Sequence[int] | None) -> Iterator[Block]:
-    pairs = (
-        list(_blocks_after_calls(binary))
-        if addresses is None
-        else [(address, address) for address in addresses]
-    )
-    words = "\n".join(f"{code:#x}" for _, code in pairs)
-    output = _binutils(["addr2line", "-f", "-C", "-e", binary], words)
-    # Two lines of output for each address: its function, and its file and line.
-    answers = iter(output.splitlines())
-    for (address, _), function, position in zip(pairs, answers, answers, strict=True):
-        path, _, line = position.partition(" (discriminator")[0].rpartition(":")
-        if line.isdigit() and line != "0" and path != "??":
-            yield Block(address, os.path.normpath(path), int(line), function)
-
-
-def _blocks_after_calls(binary: str) -> Iterator[tuple[int, int]]:
-    """Yield the return address of each call of the callback, and the address of the block's code.
-
-    They differ for an empty block, which has the line of the code that follows it.
-    """
-    empty: list[int] = []
-    after_call = False
-    for text in _binutils(["objdump", "-d", "--no-show-raw-insn", binary]).splitlines():
-        instruction = _INSTRUCTION.match(text)
-        if not instruction:
-            continue
-        address = int(instruction[1], 16)
-        if after_call:
-            empty.append(address)
-        after_call = bool(_CALL.match(text))
-        if not after_call:
-            yield from ((block, address) for block in empty)
-            empty.clear()
-
-
-def _binutils(command: list[str], text: str = "") -> str:
-    if not shutil.which(command[0]):
-        raise UserError(f"{command[0]} is not on the PATH: install binutils")
-    done = subprocess.run(command, input=text, capture_output=True, text=True, errors="replace")
-    if done.returncode:
-        raise UserError(f"{command[0]} cannot read {command[-1]}: {done.stderr.strip()}")
-    return done.stdout
 
 
 # The fork server: the program starts once and forks a process per test, just before `main`.
@@ -397,17 +394,22 @@ class ForkServer:
         with contextlib.suppress(BrokenPipeError):
             os.write(self._control, b"t")
         pid, _ = self._receive(_STARTED, _START_SECONDS)
-        in_time = watch(self._status, self._outputs, seconds)
+        memory = self._command.resident_limit(pid)
+        in_time = watch(self._status, self._outputs, seconds, memory)
+        full = memory is not None and memory.exceeded
         if not in_time:
-            kill_group(pid)
+            tree.kill_group(pid)
         status, microseconds = self._receive(_ENDED, _START_SECONDS)
+        assert self._process is not None
+        tree.report_cpu(self._process.pid, microseconds * 1000)
         if os.WIFSTOPPED(status):
             status = 0  # persistent mode: the process waits for its next test
         for output in self._outputs:
             output.drain()
         out, err = (output.take() for output in self._outputs)
         wall = time.monotonic() - began
-        return ProcessEnd(status, not in_time, out, err, microseconds / 1e6, wall)
+        late = not in_time and not full
+        return ProcessEnd(status, late, out, err, microseconds / 1e6, wall, full)
 
     def _start(self) -> None:
         self._on_start()
@@ -425,7 +427,11 @@ class ForkServer:
             for output in self._outputs:
                 output.close_write()
         try:
-            self._receive(_HELLO, _START_SECONDS)
+            _, microseconds = self._receive(_HELLO, _START_SECONDS)
+            tree.report_cpu(self._process.pid, microseconds * 1000)
+            for output in self._outputs:  # what was printed before the first test is of no test
+                output.drain()
+                output.take()
         except ServerDied:
             self.close()
             need = "calls swarmtest_next()" if self._per_process else "is built with swarmtest cc"

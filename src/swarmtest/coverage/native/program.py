@@ -19,9 +19,10 @@ from pathlib import Path
 from types import TracebackType
 
 from swarmtest.core.errors import UserError, did_you_mean
-from swarmtest.core.messages.crashes import recognise
+from swarmtest.core.messages.crashes import recognise, telling_frames, with_frames
 from swarmtest.core.result import Fault
 from swarmtest.core.targets import Catalogue, Hits
+from swarmtest.coverage.native.build import Build, up_to_date
 from swarmtest.coverage.native.collector import (
     Collected,
     Collector,
@@ -31,13 +32,20 @@ from swarmtest.coverage.native.collector import (
 )
 from swarmtest.coverage.native.fast import FastCoverage, ForkServer, has_runtime
 from swarmtest.coverage.native.gcov import GcovCoverage, has_counters
+from swarmtest.coverage.native.sanitizers import limits_resident_memory, options_in
 from swarmtest.processes.commands import CommandLine, ProcessEnd
+from swarmtest.processes.limits import own_memory_limit
+from swarmtest.processes.perturbation import note_program
 
 COVERAGE = ("auto", "fast", "gcov", "hits", "lcov", "none")
 FOREVER = 1e9
 _MESSAGES = ("sanitizers", "assert", "glibc", "c++")
 """The kinds of messages to look for in what a program prints."""
 _MAX_DETAILS = 20_000
+executed: list[str] = []
+"""The programs that this process runs."""
+_DEEP = 32
+"""A stack of so many frames is taken for endless recursion: the runtime notes no more."""
 
 
 @dataclass(frozen=True)
@@ -60,10 +68,14 @@ class ProgramRun:
     """The first MiB."""
     cpu_seconds: float = 0.0
     wall_seconds: float = 0.0
+    out_of_memory: bool = False
+    """Whether it was ended because it held more memory than it may."""
     hits: Hits | None = None
     """What it reached; None if that is unknown, which is not the same as nothing."""
     missing: str = ""
     """Why coverage is missing (or partial, if there are hits); empty if it is complete."""
+    stack: tuple[str, ...] = ()
+    """The functions that the signal interrupted, the innermost first; empty if not known."""
 
     def fault(self) -> Fault | None:
         """Return the fault that the run showed: a time limit, a signal, or a sanitizer's message.
@@ -75,12 +87,29 @@ class ProgramRun:
         signature = message.signature if message else ""
         if self.timed_out:
             return Fault("timeout", "timeout", errors[-_MAX_DETAILS:])
+        if self.out_of_memory:
+            return Fault("memory", "out of memory", errors[-_MAX_DETAILS:])
         if self.signal:
-            words = [_signal_name(self.signal), *filter(None, [signature])]
-            return Fault("signal", ": ".join(words), errors[-_MAX_DETAILS:])
+            name = _signal_name(self.signal)
+            text = f"{name}: {signature}" if signature else name
+            if "[" not in signature and not signature.startswith("Assertion"):
+                text = with_frames(text, _telling(self.stack))
+            stack = "".join(f"\n  in {function}" for function in self.stack if function)
+            return Fault("signal", text, (errors[-_MAX_DETAILS:] + stack).strip())
         if signature:
             return Fault("exit", signature, errors[-_MAX_DETAILS:])
         return None
+
+
+def _telling(stack: tuple[str, ...]) -> list[str]:
+    """Return the functions of a stack that identify a crash.
+
+    Where endless recursion meets the end of the stack varies, so its functions are sorted.
+    """
+    frames = telling_frames(stack)
+    return (
+        sorted(set(telling_frames(stack, most=len(stack))))[:3] if len(stack) >= _DEEP else frames
+    )
 
 
 Run = ProgramRun
@@ -104,9 +133,13 @@ class Program:
     system's headers.
     `fork_server`: start the program once and fork it for every test.
     `persistent`: with a fork server, tests that one process runs in its `swarmtest_next` loop.
-    `timeout`: seconds of wall time for a test; 0: no limit. `memory`: bytes of address space.
+    `timeout`: seconds of wall time for a test; 0: no limit.
+    `memory`: bytes that a test may have; 0: what the worker may have (``--memory``). A program that
+    was built with a sanitizer is ended if it holds more; for others, allocations fail.
     `env`: variables set for the program. `cwd`: the directory it runs in.
     `objects`: where gcov's `.gcno` files are, if the build tree was moved.
+    `build`: how the program is built: a line for the shell, or a `Build`. It is built when it is
+    missing, and when a source is not as it was built.
 
     It can be used in a forked process, which then has its own fork server and memory, but not in
     two threads at once.
@@ -130,13 +163,17 @@ class Program:
         cwd: str | Path | None = None,
         suffix: str = "",
         objects: str | Path | None = None,
+        build: Build | str | None = None,
     ) -> None:
         if sys.platform != "linux":
             raise UserError("native programs can be tested on Linux only")
         if coverage not in COVERAGE:
             raise UserError(f"no such coverage: {coverage!r}{did_you_mean(coverage, COVERAGE)}")
+        note_program()
         executable, *words = map(str, command) if command else [""]
+        up_to_date(build, os.path.join(cwd or "", executable))
         program = find_program(executable, str(cwd or ""))
+        executed.append(program)
         self._settings = ProgramSettings(
             (program, *words),
             _detect(program) if coverage == "auto" else coverage,
@@ -162,6 +199,11 @@ class Program:
         """How hits are collected; for ``auto``, what was detected."""
         return self._settings.coverage
 
+    @property
+    def timeout(self) -> float | None:
+        """Seconds of wall time that a test may take; None: there is no limit."""
+        return self._settings.timeout or None
+
     def run(self, data: bytes, arguments: Sequence[str] = ()) -> ProgramRun:
         """Run the program on one input, with `arguments` added to its command."""
         if not self._remove.alive:
@@ -175,8 +217,10 @@ class Program:
             ended.stderr,
             ended.cpu_seconds,
             ended.wall_seconds,
+            ended.out_of_memory,
             collected.hits,
             collected.missing,
+            collected.stack,
         )
 
     def _own_session(self) -> Session:
@@ -267,12 +311,17 @@ class Session:
         directory.mkdir(exist_ok=True)
         self.collector = _collector(settings, lines, directory)
         self._input = _Input(settings, directory)
-        memory = settings.memory and settings.memory + self.collector.extra_memory
+        environment = {**os.environ, **(settings.env or {}), **self.collector.environment}
+        program = settings.command[0]
+        resident = limits_resident_memory(program, environment)
+        memory = settings.memory or (own_memory_limit() if resident else 0)
+        extra = 0 if resident else self.collector.extra_memory
         self._command = CommandLine(
             tuple(word.replace("{test}", self._input.path) for word in settings.command),
-            {**os.environ, **(settings.env or {}), **self.collector.environment},
+            {**(options_in(environment) if resident else {}), **environment},
             settings.cwd,
-            memory,
+            memory and memory + extra,
+            resident,
         )
         self._server = self._fork_server() if settings.fork_server else None
 

@@ -25,8 +25,15 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#if __has_include(<execinfo.h>)
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <sys/auxv.h>
+#include <ucontext.h>
+#endif
 #if defined __x86_64__ && __has_include(<sys/single_threaded.h>)
 #include <sys/single_threaded.h>
 #define CAN_SILENCE 1
@@ -71,6 +78,15 @@ static uint8_t *map;      /* per slot: has it been hit */
 static uint32_t *list;    /* the slots hit, in order */
 static uint32_t *offsets; /* per slot of a guard: where in the code it lies */
 
+static void use(char *memory) {
+    size_t slots = ((struct header *)memory)->slots;
+    map = (uint8_t *)memory + HEADER_SIZE;
+    list = (uint32_t *)(map + slots);
+    offsets = list + slots;
+    header = (struct header *)memory;
+    __atomic_fetch_add(&header->attached, 1, __ATOMIC_RELAXED);
+}
+
 static int attach(void) {
     const char *path = getenv("SWARMTEST_MAP");
     if (header || !path) return header != NULL;
@@ -81,12 +97,7 @@ static int attach(void) {
                  : mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);
     if (memory == MAP_FAILED) return 0;
-    size_t slots = ((struct header *)memory)->slots;
-    map = (uint8_t *)memory + HEADER_SIZE;
-    list = (uint32_t *)(map + slots);
-    offsets = list + slots;
-    header = (struct header *)memory;
-    __atomic_fetch_add(&header->attached, 1, __ATOMIC_RELAXED);
+    use(memory);
     return 1;
 }
 
@@ -96,12 +107,16 @@ static struct {
     uintptr_t bias; /* run-time minus link-time addresses */
     uintptr_t text;
     size_t size;
+    int pieces; /* of code */
     int is_executable;
     char path[PATH_LENGTH];
 } self;
 
 static int find_self(struct dl_phdr_info *info, size_t size, void *place) {
     (void)size;
+    self.pieces = 0;
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        self.pieces += info->dlpi_phdr[i].p_type == PT_LOAD && (info->dlpi_phdr[i].p_flags & PF_X);
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
         uintptr_t start = info->dlpi_addr + segment->p_vaddr;
@@ -163,42 +178,106 @@ static struct module *claim(uint32_t kind, uint32_t count) {
 
 /* ---- the callbacks ---- */
 
-/* A block calls once in a process: its call is then overwritten with a no-operation, or tight loops
-   would take twice their time. This process's copy of the code is its own, so neither the file nor
-   the next test sees it. Only while there is one thread: no other may be executing what is
-   overwritten. */
-static int may_silence;
+/* A call for each execution of a block would make tight loops take two or three times their time. So
+   calls are overwritten in this process's copy of the code, which neither the file nor another
+   process sees. A process of one test does so at the first call of a block. A process that runs one
+   test after another does so for blocks that a test executes often, because it has to write the
+   calls back before the next test. */
+static enum { CALL_ALWAYS, CALL_ONCE, CALL_UNTIL_HOT } calls;
 
-__attribute__((noinline)) static void silence(unsigned char *after_call, uintptr_t callback) {
-    (void)after_call, (void)callback;
+/* A byte of the map: 0, not hit; up to HOT, the calls of the block in this test; DONE, hit, and no
+   longer counted. Overwriting a call twice takes about as long as HOT calls. */
+enum { HOT = 32, DONE = 255 };
+
+/* Where a block's call looks first: its byte of the map. NULL until there is a map, and for
+   CALL_ONCE. GCC's blocks find it by the return address, clang's by the slot. */
+static uint8_t *quick;
+
+static struct {
+    unsigned char *calls[4096]; /* that are overwritten until the test ends */
+    unsigned count;
+    int is_allowed; /* no other thread may be executing what is overwritten */
+} hot;
+
 #if CAN_SILENCE
-    static const unsigned char nop[5] = {0x0f, 0x1f, 0x44, 0x00, 0x00};
-    unsigned char *call = after_call - sizeof nop;
+static int is_call(const unsigned char *call, uintptr_t callback) {
     int32_t distance;
-    if (!__libc_single_threaded) return;
     memcpy(&distance, call + 1, sizeof distance);
-    if (*call == 0xe8 && (uintptr_t)after_call + (uintptr_t)(intptr_t)distance == callback)
-        memcpy(call, nop, sizeof nop);
-#endif
+    return *call == 0xe8 && (uintptr_t)call + 5 + (uintptr_t)(intptr_t)distance == callback;
 }
 
-static void allow_silence(void) {
-#if CAN_SILENCE
+static void silence(unsigned char *call, uintptr_t callback) {
+    static const unsigned char nop[5] = {0x0f, 0x1f, 0x44, 0x00, 0x00};
+    if (__libc_single_threaded && is_call(call, callback)) memcpy(call, nop, sizeof nop);
+}
+
+static void write_two(unsigned char *place, unsigned char first, unsigned char second) {
+    uint16_t both = (uint16_t)(first | second << 8);
+    __asm__ volatile("movw %1, %0" : "=m"(*(uint16_t *)place) : "r"(both) : "memory");
+}
+
+/* Jump over the rest of a call. The two bytes are written at once, so they lie in one cache line. */
+static int silence_until_next(unsigned char *call, uintptr_t callback) {
+    if (!hot.is_allowed || hot.count == sizeof hot.calls / sizeof *hot.calls) return 0;
+    if (((uintptr_t)call & 63) == 63 || !is_call(call, callback)) return 0;
+    hot.calls[hot.count++] = call;
+    write_two(call, 0xeb, 3);
+    return 1;
+}
+
+static void restore_calls(uintptr_t callback) {
+    while (hot.count) {
+        unsigned char *call = hot.calls[--hot.count];
+        write_two(call, 0xe8, (unsigned char)(callback - ((uintptr_t)call + 5)));
+    }
+}
+
+static int can_write_code(void) {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     uintptr_t start = (self.bias + self.text) & -page;
     uintptr_t end = self.bias + self.text + self.size;
-    may_silence = mprotect((void *)start, end - start, PROT_READ | PROT_WRITE | PROT_EXEC) == 0;
-#endif
+    return mprotect((void *)start, end - start, PROT_READ | PROT_WRITE | PROT_EXEC) == 0;
 }
+
+/* A directory has a link for itself, one for its name, and one for each directory in it. */
+static int has_one_thread(void) {
+    struct stat tasks;
+    return stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink == 3;
+}
+#else
+static void silence(unsigned char *call, uintptr_t callback) { (void)call, (void)callback; }
+static int silence_until_next(unsigned char *call, uintptr_t callback) {
+    (void)call, (void)callback;
+    return 0;
+}
+static void restore_calls(uintptr_t callback) { (void)callback; }
+static int can_write_code(void) { return 0; }
+static int has_one_thread(void) { return 0; }
+#endif
 
 /* List before map: killed in between, a slot is listed twice, which does no harm; the other way
    round it would stay marked and never be listed again. */
-static inline void hit(uint32_t slot, void *after_call, uintptr_t callback) {
-    if (may_silence) silence(after_call, callback);
-    if (__atomic_load_n(&map[slot], __ATOMIC_RELAXED)) return;
+static void hit(uint32_t slot, uintptr_t after_call, uintptr_t callback) {
+    unsigned char *call = (unsigned char *)after_call - 5;
+    if (calls == CALL_ONCE) silence(call, callback);
+    uint8_t count = __atomic_load_n(&map[slot], __ATOMIC_RELAXED);
+    if (count) {
+        if (count == HOT && (calls != CALL_UNTIL_HOT || !silence_until_next(call, callback)))
+            map[slot] = DONE;
+        return;
+    }
     uint32_t place = __atomic_fetch_add(&header->hits, 1, __ATOMIC_RELAXED);
     if (place < header->slots) list[place] = slot;
     __atomic_store_n(&map[slot], 1, __ATOMIC_RELEASE);
+}
+
+static inline int is_known(uint8_t *seen) {
+    uint8_t count = __atomic_load_n(seen, __ATOMIC_RELAXED);
+    if (__builtin_expect((uint8_t)(count - 1) < HOT - 1, 1)) {
+        __atomic_store_n(seen, (uint8_t)(count + 1), __ATOMIC_RELAXED);
+        return 1;
+    }
+    return count == DONE;
 }
 
 #ifndef __clang__ /* GCC knows no guards: a slot is the place of the call in the code */
@@ -206,12 +285,18 @@ static uintptr_t call_text;
 static uintptr_t call_slots;
 static uint32_t call_first;
 
-void __sanitizer_cov_trace_pc(void) {
+void __sanitizer_cov_trace_pc(void);
+
+__attribute__((noinline, cold)) static void hit_at(uintptr_t after_call) {
     /* A call takes at least four bytes, so no two share a slot. */
-    void *after_call = __builtin_return_address(0);
-    uintptr_t slot = ((uintptr_t)after_call - call_text) >> 2;
+    uintptr_t slot = (after_call - call_text) >> 2;
     if (slot < call_slots)
         hit(call_first + (uint32_t)slot, after_call, (uintptr_t)__sanitizer_cov_trace_pc);
+}
+
+__attribute__((aligned(64))) void __sanitizer_cov_trace_pc(void) {
+    uintptr_t after_call = (uintptr_t)__builtin_return_address(0);
+    if (!quick || !is_known(&quick[after_call >> 2])) hit_at(after_call);
 }
 
 static void claim_call_sites(void) {
@@ -224,15 +309,47 @@ static void claim_call_sites(void) {
 }
 #endif
 
-static struct module *guards;
+/* From now on, blocks report in every test. */
+static void report_in_every_test(int restores) {
+    calls = restores && can_write_code() ? CALL_UNTIL_HOT : CALL_ALWAYS;
+    hot.is_allowed = calls == CALL_UNTIL_HOT && has_one_thread();
+#ifdef __clang__
+    quick = map;
+#else
+    /* All calls have a slot if all code is in one piece. */
+    if (call_slots && self.pieces == 1 && call_text % 4 == 0)
+        quick = (uint8_t *)((uintptr_t)map + call_first - (call_text >> 2));
+#endif
+}
 
-void __sanitizer_cov_trace_pc_guard(uint32_t *guard) {
-    if (!*guard) return;
-    hit(*guard, __builtin_return_address(0), (uintptr_t)__sanitizer_cov_trace_pc_guard);
+static struct module *guards;
+static uint32_t *first_guard, *last_guard;
+static const uintptr_t *first_pc, *last_pc;
+
+__attribute__((aligned(64))) void __sanitizer_cov_trace_pc_guard(uint32_t *guard) {
+    uint32_t slot = *guard;
+#ifdef __clang__
+    if (quick && is_known(&quick[slot])) return;
+#endif
+    if (slot)
+        hit(slot, (uintptr_t)__builtin_return_address(0), (uintptr_t)__sanitizer_cov_trace_pc_guard);
+}
+
+/* A test has ended: calls that were overwritten for its time are written back. */
+static void prepare_next_test(void) {
+    if (calls != CALL_UNTIL_HOT) return;
+#ifdef __clang__
+    restore_calls((uintptr_t)__sanitizer_cov_trace_pc_guard);
+#else
+    restore_calls((uintptr_t)__sanitizer_cov_trace_pc);
+#endif
+    hot.is_allowed = has_one_thread();
 }
 
 void __sanitizer_cov_trace_pc_guard_init(uint32_t *start, uint32_t *stop) {
-    if (start == stop || *start || !attach()) return;
+    if (start == stop || *start) return;
+    first_guard = start, last_guard = stop;
+    if (!attach()) return;
     know_self();
     guards = claim(GUARDS, (uint32_t)(stop - start));
     if (!guards) return;
@@ -240,6 +357,7 @@ void __sanitizer_cov_trace_pc_guard_init(uint32_t *start, uint32_t *stop) {
 }
 
 void __sanitizer_cov_pcs_init(const uintptr_t *start, const uintptr_t *stop) {
+    first_pc = start, last_pc = stop;
     if (!guards || guards->state != CLAIMED) return;
     uint32_t *offset = offsets + guards->first;
     for (const uintptr_t *entry = start; entry < stop; entry += 2)
@@ -247,7 +365,33 @@ void __sanitizer_cov_pcs_init(const uintptr_t *start, const uintptr_t *stop) {
     publish(guards);
 }
 
+/* In the process of swarmtest itself: a library that Python has loaded is to write to this memory.
+   It runs many tests in one process, so every block has to call each time. */
+__attribute__((visibility("default"))) void swarmtest_record(void *memory) {
+    use(memory);
+    know_self();
+#ifndef __clang__
+    claim_call_sites();
+#endif
+    report_in_every_test(1);
+    if (!first_guard) return;
+    for (uint32_t *guard = first_guard; guard < last_guard; guard++) *guard = 0;
+    guards = NULL;
+    __sanitizer_cov_trace_pc_guard_init(first_guard, last_guard);
+    __sanitizer_cov_pcs_init(first_pc, last_pc);
+}
+
+/* In the process of swarmtest itself: forget what the test has hit. */
+__attribute__((visibility("default"))) void swarmtest_forget(void) {
+    uint32_t count = header->hits < header->slots ? header->hits : header->slots;
+    for (uint32_t i = 0; i < count; i++) map[list[i]] = 0;
+    header->hits = 0;
+    prepare_next_test();
+}
+
 #include "runtime_server.c"
+
+#include "runtime_stack.c"
 
 /* ---- before main ---- */
 
@@ -257,8 +401,11 @@ __attribute__((constructor(101))) static void begin(void) {
 #ifndef __clang__
     claim_call_sites();
 #endif
-    /* A process that runs several tests has to call again in each. */
-    if (!read_orders() || server.per_process < 2) allow_silence();
+    watch_crashes();
+    if (read_orders() && server.per_process > 1)
+        report_in_every_test(self.is_executable); /* which has swarmtest_next; a library has not */
+    else if (can_write_code())
+        calls = CALL_ONCE;
 }
 
 /* Last of the constructors (this file is last on the linker's line), just before main. */

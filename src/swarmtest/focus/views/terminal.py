@@ -27,7 +27,8 @@ from swarmtest.focus.views.rows import (
     verdict,
 )
 from swarmtest.ui.terminal.reduced_tests import reduction_line
-from swarmtest.ui.terminal.tables import fault_message, fitted, shortened, widest, wrapped
+from swarmtest.ui.terminal.shown_code import shown_lines
+from swarmtest.ui.terminal.tables import fault_message, fitted, widest, wrapped
 from swarmtest.ui.terminal.text import elided
 
 # The table of targets: hitting fractions side by side, and their ratios.
@@ -45,16 +46,19 @@ def target_table(rows: Sequence[FocusRow], width: int = 0, everything: bool = Fa
     if not rows:
         return ""
     shown = rows if everything else rows[:_MOST_ROWS]
-    lines = [_table(shown, width)]
+    lines = [_table(shown, width, everything)]
     if len(shown) < len(rows):
         lines.append(f"... and {len(rows) - len(shown):,} more: --all")
     lines += [wrapped(line, width, "   ") for line in _proxy_lines(shown)]
+    said = [_tests_line(shown), *role_lines(shown, everything)]
+    lines += [wrapped(line, width, "  ") for line in said if line]
     return "\n".join([*lines, wrapped(_LEGEND, width)])
 
 
-def _table(rows: Sequence[FocusRow], width: int) -> str:
+def _table(rows: Sequence[FocusRow], width: int, everything: bool = False) -> str:
     """Return the table with as many columns beside the fractions as fit."""
     views = (
+        *([_View(rows, spread=True)] if everything else []),
         _View(rows),
         _View(rows, paths=False),
         _View(rows, paths=False, functions=False),
@@ -75,6 +79,8 @@ class _View:
     paths: bool = True
     functions: bool = True
     intervals: bool = True
+    spread: bool = False
+    """Whether fractions have their intervals, too."""
 
     def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]], str]:
         """Return the head, the rows and which columns are aligned right."""
@@ -82,17 +88,25 @@ class _View:
         marks = _proxy_names(self.rows)
         columns: list[tuple[str, str, list[str]]] = [
             ("target", " ", [self._name(row) + _mark(row, marks) for row in self.rows]),
-            ("undirected", "r", [percent(row.first.undirected) for row in self.rows]),
-            ("directed", "r", [percent(row.first.directed) for row in self.rows]),
+            ("undirected", "r", [self._percent(row.first.undirected) for row in self.rows]),
+            ("directed", "r", [self._percent(row.first.directed) for row in self.rows]),
             ("ratio", " ", [self._ratio(row.ratio) for row in self.rows]),
             ("per CPU s", "r", [bare_ratio(row.rate) for row in self.rows]),
         ]
         if with_default:
-            columns.insert(2, ("all on", "r", [percent(row.first.default) for row in self.rows]))
+            columns.insert(
+                2, ("all on", "r", [self._percent(row.first.default) for row in self.rows])
+            )
         if self.functions:
             columns.insert(1, ("function", " ", [plain(row.first.function) for row in self.rows]))
         head, right, cells = zip(*columns, strict=True)
         return head, [*zip(*cells, strict=True)], "".join(right)
+
+    def _percent(self, count: Count) -> str:
+        if not self.spread or not count.tests:
+            return percent(count)
+        low, high = (format_percent(bound) for bound in count.interval())
+        return f"{percent(count)} [{low}, {high}]"
 
     def _name(self, row: FocusRow) -> str:
         file = row.first.file
@@ -138,6 +152,50 @@ def _proxy_lines(rows: Sequence[FocusRow]) -> list[str]:
         f"[{number}] too little data of its own, aimed at through {plain(name)}"
         for number, name in enumerate(_proxy_names(rows), 1)
     ]
+
+
+def _tests_line(rows: Sequence[FocusRow]) -> str:
+    """Say how many tests the fractions are of."""
+    parts = []
+    for name, counts in (
+        ("undirected", [row.first.undirected.tests for row in rows]),
+        ("with all features on", [row.first.default.tests for row in rows]),
+        ("directed", [row.first.directed.tests for row in rows]),
+    ):
+        if any(counts):
+            least, most = min(counts), max(counts)
+            parts.append(f"{least:,} to {most:,} {name}" if least < most else f"{most:,} {name}")
+    if not parts:
+        return ""
+    return f"tests: {', '.join(parts)}, with earlier ones of the same code; intervals: --all"
+
+
+_MOST_ROLES = 3
+"""Groups of targets with the same triggers and suppressors that are named."""
+
+
+def role_lines(rows: Sequence[FocusRow], everything: bool = False) -> list[str]:
+    """Name the triggers and suppressors that were used, for each group of targets with the same."""
+    groups: dict[tuple[tuple[str, ...], tuple[str, ...]], list[FocusedTarget]] = {}
+    for row in rows:
+        for target in row.targets:
+            groups.setdefault((target.triggers, target.suppressors), []).append(target)
+    lines = []
+    for (triggers, suppressors), targets in groups.items():
+        if triggers or suppressors:
+            roles = (("triggers", triggers), ("suppressors", suppressors))
+            said = [f"{word} {', '.join(map(plain, names))}" for word, names in roles if names]
+            lines.append(f"{'; '.join(said)}: for {_named(targets, everything)}")
+    if everything or len(lines) <= _MOST_ROLES:
+        return lines
+    return [*lines[:_MOST_ROLES], f"... and {len(lines) - _MOST_ROLES} more groups: --all"]
+
+
+def _named(targets: Sequence[FocusedTarget], everything: bool) -> str:
+    text = places(targets)
+    if everything or len(text) <= _LONGEST_NAME:
+        return text
+    return f"{places(targets[:1])} and {plural(len(targets) - 1, 'other target')}"
 
 
 # The whole text.
@@ -328,7 +386,7 @@ def _fault_lines(fault: FocusedFault, width: int) -> list[str]:
     lines = [part for line in description for part in wrapped(line, width, "    ").split("\n")]
     # The code and the command are not wrapped, so that they can be copied.
     if fault.code:
-        code = shortened(fault.code.rstrip().splitlines())
+        code = shown_lines(fault.code)
         lines += ["", *(f"    {line}".rstrip() for line in code), ""]
     return [*lines, f"  replay: {plain(fault.replay)}"] if fault.replay else lines
 

@@ -16,11 +16,13 @@ import sys
 from types import CodeType
 from typing import Any, NoReturn
 
-from swarmtest.race.control.schedulers import ThreadScheduler
-from swarmtest.race.control.stuck import CLOCK, END, fault_of_stuck, livelock_fault
-from swarmtest.race.control.tasks import Baton, RunPolicy, ThreadTask, Unwound, new_baton
+from swarmtest.race.control.io_waits import IoWait, wait_really
+from swarmtest.race.control.schedulers import Switch, ThreadScheduler
+from swarmtest.race.control.stuck import CLOCK, END, fault_of_cycle, fault_of_stuck, livelock_fault
+from swarmtest.race.control.tasks import Baton, RunPolicy, ThreadTask, new_baton
 from swarmtest.race.primitives.frames import user_frame
 from swarmtest.race.primitives.policy import get_ident, raw_lock
+from swarmtest.race.unwinding import Unwound
 
 STEP, LIMIT, IDENT = 0, 1, 2
 """The cells of the state that a probe reads: the number of probes passed, the number at which to
@@ -35,6 +37,8 @@ switch was forced, and where the thread stopped."""
 _MAX_STREAK = 10_000
 """The number of probes after which a thread must let the next one run if others are able to. A
 thread that spins until another one does something would never end otherwise."""
+_MAX_POLLS = 50
+"""The number of times that a thread may ask for input or output before it lets the next one run."""
 _MAX_UNWINDS = 100
 _MAX_OVERSLEEP = 1.0
 """The number of seconds by which running threads may be slow, so that a thread that sleeps no
@@ -56,14 +60,16 @@ class BatonPolicy(RunPolicy):
         """The sleeping threads that may wake before threads that are able to run."""
         self.sleeps = False
         """Whether a thread has slept in this run."""
+        self.waits_for_io = False
+        """Whether a thread waits for input or output."""
         self.abandoned: list[ThreadTask] = []
-        self.handovers: list[Handover] = []
+        self.handovers: list[Handover | Switch] = []
         self.clock = 0.0
         self.state: list[int] = [0, 1, self.main.ident]
         self.quiet = 0
         """While this is not 0, a thread that is able to continue is not stopped."""
         self._resumed = 0
-        self._streak = 0
+        self._streak = self._polls = 0
         self._max_streak = min(_MAX_STREAK, most_probes // 4)
 
     # Probes.
@@ -80,9 +86,12 @@ class BatonPolicy(RunPolicy):
         step = state[STEP]
         if self.ended or step > self.most_probes:
             self.end_here(task)
+        if self.waits_for_io:
+            self.wake_ready()
         able, asleep = self.able, self.asleep
         if self.quiet or (len(able) == 1 and not (asleep and self.scheduler.wakes)):
-            state[LIMIT] = step + 1 if self.quiet else self.most_probes + 1
+            often = self.quiet or self.waits_for_io
+            state[LIMIT] = step + 1 if often else self.most_probes + 1
             return
         passed = step - self._resumed
         task.count += passed
@@ -104,6 +113,15 @@ class BatonPolicy(RunPolicy):
         self.pause(task)
         if self.scheduler.stops_again(task):
             self.point(task)
+
+    def gives_way(self, task: ThreadTask) -> None:
+        """Let the next thread run now and then, if the running one polls and passes no probe."""
+        self._polls += 1
+        if self._polls > _MAX_POLLS:
+            self.wake_ready()
+            able = self.able
+            self.resume(able[(able.index(task) + 1) % len(able)])
+            self.pause(task)
 
     def must_stop(self) -> bool:
         """Return whether the running thread may not continue, whatever the scheduler says."""
@@ -131,7 +149,7 @@ class BatonPolicy(RunPolicy):
         state = self.state
         self.running = chosen
         self._resumed = state[STEP]
-        self._streak = 0
+        self._streak = self._polls = 0
         state[LIMIT] = 0 if self.ended else self._next_limit(state[STEP])
         state[IDENT] = chosen.ident
 
@@ -163,16 +181,23 @@ class BatonPolicy(RunPolicy):
     def changed(self) -> None:
         """Update which threads are able to run, and ask the scheduler at the next probe."""
         self.able = [task for task in self.tasks if task.waiting is None and not task.done]
+        self.waits_for_io = any(type(task.waiting) is IoWait for task in self.tasks)
         if self.sleeps:
             until = self.clock + _MAX_OVERSLEEP
             self.asleep = [
-                t for t in self.tasks if t.waiting is CLOCK and t.deadline and t.deadline <= until
+                task
+                for task in self.tasks
+                if (task.waiting is CLOCK or (task.timed and task.waiting is not None))
+                and task.deadline
+                and task.deadline <= until
             ]
         self.state[LIMIT] = 0
 
     def _choose_next(self, task: ThreadTask) -> None:
         """Hand over from a thread that cannot continue."""
-        while not self.able and self._advance_clock():
+        if self.waits_for_io:
+            self.wake_ready()
+        while not self.able and self._let_time_pass():
             pass
         able = self.able
         if not able:
@@ -187,6 +212,30 @@ class BatonPolicy(RunPolicy):
         else:
             chosen = self.scheduler.choose_next(task, able, self.state[STEP])
             self._hand_over(task, chosen, True)
+
+    def _let_time_pass(self) -> bool:
+        """Wait until a thread is able to run; False if that will never be, or if the run ended."""
+        if not self.waits_for_io:
+            return self._advance_clock()
+        if fault_of_cycle(self.tasks) is not None:
+            return False
+        deadlines = [task.deadline for task in self.tasks if task.waiting and task.deadline]
+        limit = max(min(deadlines) - self.clock, 0.0) if deadlines else None
+        if wait_really(self.wake_ready, lambda: self.ended, limit):
+            return True
+        return not self.ended and self._advance_clock()
+
+    def wake_ready(self) -> bool:
+        """Make the threads able to run whose input or output is ready; return whether any is."""
+        woken = False
+        for task in self.tasks:
+            waiting = task.waiting
+            if type(waiting) is IoWait and waiting.is_ready():
+                task.waiting, task.deadline = None, None
+                woken = True
+        if woken:
+            self.changed()
+        return woken
 
     def _advance_clock(self) -> bool:
         """Advance the clock to the next time that a thread waits for; False if there is none."""

@@ -5,21 +5,27 @@ The probes are closures because they are executed more often than anything else.
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Collection
 from threading import Thread
 from types import FrameType
 from typing import Any
 
-from swarmtest.race.control.baton_scheduler import IDENT, LIMIT, STEP, BatonPolicy
+from swarmtest.coverage.scope import shown_path
+from swarmtest.race.control.baton_scheduler import IDENT, LIMIT, STEP, BatonPolicy, Where
+from swarmtest.race.control.io_waits import IoWait
+from swarmtest.race.control.library_lines import LibraryLines
 from swarmtest.race.control.schedulers import ThreadScheduler
 from swarmtest.race.control.stuck import CLOCK
-from swarmtest.race.control.tasks import ThreadTask, Unwound, child_task
+from swarmtest.race.control.tasks import ThreadTask, child_task
 from swarmtest.race.control.worker_threads import start_controlled_thread
 from swarmtest.race.coverage.trace import Tracer
+from swarmtest.race.loops.control import LOOP_TICK, LoopControl
 from swarmtest.race.primitives.frames import code_of, is_event_loop, is_library, is_own
 from swarmtest.race.primitives.locks import OWN_POINT, SYNCHRONISERS, Lock
 from swarmtest.race.primitives.policy import get_ident, raw_monotonic, raw_sleep, raw_time
+from swarmtest.race.unwinding import Unwound
 from swarmtest.race.weaving.sites import SITES
 
 _TICK = 0.001
@@ -27,12 +33,13 @@ _TICK = 0.001
 _MONOTONIC_START = 1_000.0
 _TIME_START = 1_750_000_000.0
 """All runs begin at the same time, so that they can be repeated."""
-USES_ASYNCIO = "the program runs an asyncio event loop: the order of its tasks is not controlled"
 FORKS = "the program forks: what its child processes do is not controlled"
 
 
 class ControlPolicy(BatonPolicy):
     """One controlled run."""
+
+    watches_loops = True
 
     def __init__(
         self,
@@ -41,8 +48,11 @@ class ControlPolicy(BatonPolicy):
         most_probes: int,
         feasible: bool = False,
         tracer: Tracer | None = None,
+        library: bool = False,
     ) -> None:
         super().__init__(scheduler, most_probes)
+        self.loops = LoopControl(self, scheduler.loop)
+        self.library = LibraryLines(self) if library else None
         self._feasible = feasible
         self._numbers = 0
         self.tracer = tracer
@@ -50,6 +60,13 @@ class ControlPolicy(BatonPolicy):
         if tracer is not None:
             access = tracer.watching(access, self)
         self.access = access  # type: ignore[method-assign]
+
+    def run_thread(self, thread: Thread) -> None:
+        """Run what a thread is for."""
+        if self.library is None:
+            super().run_thread(thread)
+        else:
+            self.library.calls(lambda: BatonPolicy.run_thread(self, thread))
 
     def decide(self, site: int, obj: Any) -> None:
         """Ask the scheduler which thread continues, unless the operation that follows asks."""
@@ -212,6 +229,8 @@ class ControlPolicy(BatonPolicy):
         task = child_task(parent, len(self.tasks), thread)
         start_controlled_thread(self, task, thread, call)
         self.tasks.append(task)
+        if self.library is not None:
+            self.library.begin()
         self.changed()
         if not outer and not _is_inside_library():
             self._counted_point(parent, "thread.start", thread)
@@ -280,13 +299,50 @@ class ControlPolicy(BatonPolicy):
         finally:
             task.doing = outer
 
+    def wait_until(
+        self, kind: str, obj: Any, is_ready: Callable[[], bool], timeout: float | None
+    ) -> bool | None:
+        """Let other threads run until input or output is ready; return whether it is."""
+        if get_ident() != self.state[IDENT] or self.loops.selects:
+            return None
+        task = self.running
+        outer = task.doing
+        if not outer and not _is_inside_library():
+            self._counted_point(task, kind, obj)
+        if self.ended:
+            self.end_here(task)
+        self.gives_way(task)
+        task.doing = outer or kind
+        waiting = IoWait(is_ready)
+        deadline = None if timeout is None else self.clock + max(timeout, 1e-9)
+        try:
+            while not is_ready():
+                self.block(task, waiting, deadline)
+                if task.expired:
+                    return is_ready()
+        finally:
+            task.doing = outer
+        return True
+
+    def wait_for_timer(self, call: Callable[[], Any]) -> None:
+        """Let a thread wait for its timer; like a sleep, it may end before others got far."""
+        if get_ident() != self.state[IDENT]:
+            call()
+            return
+        task = self.running
+        self.sleeps = task.timed = True
+        try:
+            call()
+        finally:
+            task.timed = False
+
     def monotonic(self) -> float:
         """Return the run's monotonic time."""
         if get_ident() != self.state[IDENT]:
             return raw_monotonic()
         if is_event_loop(sys._getframe(2).f_code):
-            self.note(USES_ASYNCIO)
-            return raw_monotonic()  # an event loop waits in real time
+            self.clock += LOOP_TICK
+            return self.loop_time()
         self.clock += _TICK
         return _MONOTONIC_START + self.clock
 
@@ -296,6 +352,71 @@ class ControlPolicy(BatonPolicy):
             return raw_time()
         self.clock += _TICK
         return _TIME_START + self.clock
+
+    # Event loops.
+
+    def runs_loop(self, loop: Any, call: Callable[[], None]) -> None:
+        """Run one iteration of an event loop, whose tasks are controlled."""
+        if get_ident() == self.state[IDENT]:
+            self.loops.run_once(loop)
+        else:
+            call()
+
+    def creates_task(self, task: Any) -> None:
+        """Name a new task."""
+        if get_ident() == self.state[IDENT]:
+            self.loops.creates_task(task)
+
+    def sets_timer(self, handle: Any) -> None:
+        """Give a new timer a number."""
+        if get_ident() == self.state[IDENT]:
+            self.loops.sets_timer(handle)
+
+    def calls_loop(self, loop: Any) -> bool:
+        """Wake the loop; only a thread outside of the run needs to send it a signal."""
+        if get_ident() != self.state[IDENT]:
+            return False
+        self.loops.woken(loop)
+        return True
+
+    def loop_reports(
+        self, loop: Any, context: dict[str, Any], original: Callable[..., None]
+    ) -> None:
+        """Turn what an event loop would log into a fault."""
+        self.loops.reports(loop, context, original)
+
+    def loop_time(self) -> float:
+        """Return the time of event loops."""
+        return _MONOTONIC_START + self.clock
+
+    def loop_clock(self, when: float) -> float:
+        """Return a time of event loops on the run's clock."""
+        return when - _MONOTONIC_START
+
+    def wait_in_loop(self, idle: Any, deadline: float | None) -> None:
+        """Make the thread of a loop wait for a time, or for other threads."""
+        task = self.running
+        if self.ended:
+            self.end_here(task)
+        outer, task.doing = task.doing, "event loop"
+        try:
+            self.block(task, idle, deadline)
+        finally:
+            task.doing = outer
+
+    def others_are_able(self) -> bool:
+        """Return whether another thread could run now."""
+        self.wake_ready()
+        return len(self.able) > 1
+
+    def actor_name(self, task: ThreadTask) -> str:
+        """Return who acts in a thread: a task of its event loop, or the thread itself."""
+        actor = self.loops.actor
+        return task.name if actor is None or task is not self.running else actor.name
+
+    def place_text(self, where: Where) -> str:
+        """Return the text that names a place in a schedule."""
+        return place_text(where)
 
     def forks(self) -> None:
         """Note that the program forks."""
@@ -326,14 +447,15 @@ def deciding_access(control: BatonPolicy, sites: Collection[int] | None) -> Call
 
     if sites is None:
         return access
-    allowed = bytearray(len(SITES))
+    known = len(SITES)  # a module that the run imports has more
+    allowed = bytearray(known)
     for site in sites:
         allowed[site] = 1
 
     def restricted_access(site: int, obj: Any = None) -> Any:
         if ident() == state[2]:
             step = state[0] = state[0] + 1
-            if step >= state[1] and (allowed[site] or control.must_stop()):
+            if step >= state[1] and (site >= known or allowed[site] or control.must_stop()):
                 decide(site, obj)
         return obj
 
@@ -355,6 +477,22 @@ def counting_access(control: BatonPolicy) -> Callable[..., Any]:
         return obj
 
     return access
+
+
+def place_text(where: Where) -> str:
+    """Return the text that names where a thread stopped."""
+    if isinstance(where, int):
+        return SITES[where].text
+    doing, code = where
+    if not doing:
+        return ""  # an event of feasible mode has no place of its own
+    return f"{shown(code.co_filename)} {code.co_qualname} {doing}" if code else doing
+
+
+@functools.cache
+def shown(path: str) -> str:
+    """Return a file as a person would name it."""
+    return shown_path(path)
 
 
 def _is_inside_library() -> bool:

@@ -6,6 +6,7 @@ import functools
 import gc
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,12 +16,13 @@ from swarmtest.core.errors import UserError
 from swarmtest.core.faults import fault_of_exception
 from swarmtest.core.result import Fault
 from swarmtest.core.targets import Hits
-from swarmtest.coverage.scope import shown_path
 from swarmtest.processes.tree import end_strays
 from swarmtest.race.control.baton_scheduler import BatonPolicy, Handover, Where
-from swarmtest.race.control.control import USES_ASYNCIO, ControlPolicy
+from swarmtest.race.control.control import ControlPolicy, place_text, shown
+from swarmtest.race.control.minimal import Extent, minimal_switches
 from swarmtest.race.control.schedulers import Schedule, ScheduleReplay, Switch, ThreadScheduler
-from swarmtest.race.control.tasks import ThreadTask, Unwound
+from swarmtest.race.control.stuck import fault_of_stuck
+from swarmtest.race.control.tasks import ThreadTask
 from swarmtest.race.control.watchdog import (
     interrupt_thread,
     is_main_thread,
@@ -34,9 +36,9 @@ from swarmtest.race.primitives.frames import user_frame
 from swarmtest.race.primitives.locks import Lock
 from swarmtest.race.primitives.patches import installed
 from swarmtest.race.primitives.policy import policy_on, thread_join
+from swarmtest.race.unwinding import Unwound
 from swarmtest.race.weaving.sites import SITES
 from swarmtest.race.weaving.weaver import use_events
-from swarmtest.reducer.reducer import minimised
 
 MOST_PROBES = 100_000
 SECONDS = 10.0
@@ -59,14 +61,25 @@ class ControlledRun:
     trace: tuple[TraceStep, ...]
     clock: float
     """The duration of the run by its own clock, in seconds."""
-    _handovers: list[Handover] = field(repr=False, compare=False)
+    _handovers: list[Handover | Switch] = field(repr=False, compare=False)
     hits: Hits | None = field(default=None, compare=False)
     """The targets that the run covered; None without coverage."""
+    library_lines: int = field(default=0, compare=False)
+    """The number of lines of code without probes that threads could be switched at."""
+    unwatched: Counter[str] = field(default_factory=Counter, compare=False)
+    """How many of these lines belong to each package outside of the standard library."""
+    task_steps: dict[str, int] = field(default_factory=dict, compare=False)
+    """How many steps each task of an event loop made."""
+    tasks: int = 0
+    """The number of tasks of event loops."""
+    _library: bool = field(default=False, repr=False, compare=False)
+    _feasible: bool = field(default=False, repr=False, compare=False)
 
     @functools.cached_property
     def schedule(self) -> Schedule:
         """The schedule: where the run switched threads."""
-        return Schedule(tuple(_switches_of(self._handovers)))
+        switches = tuple(_switches_of(self._handovers))
+        return Schedule(switches, self._library, self._feasible)
 
 
 def controlled_run(
@@ -78,35 +91,45 @@ def controlled_run(
     most_probes: int = MOST_PROBES,
     seconds: float = SECONDS,
     traced: bool = False,
+    library: bool = False,
     coverage: ConcurrencyCoverage | None = None,
 ) -> ControlledRun:
     """Call a function; the scheduler decides which of the threads it starts runs, and when.
 
     With `sites`, threads are switched only before these accesses and at synchronisation. With
-    `feasible`, they are switched only where this interpreter can switch. The function should leave
-    nothing behind, since it is called many times.
+    `feasible`, they are switched only where this interpreter can switch. With `library`, they may
+    also be switched at the lines of code without probes. The function should leave nothing behind,
+    since it is called many times.
 
     >>> from swarmtest.race.control.schedulers import RandomWalk
     >>> controlled_run(lambda: None, RandomWalk(seed=1)).threads
     1
     """
     tracer = Tracer() if traced else None
+    library, feasible = library or scheduler.library, feasible or scheduler.feasible
     use_events(feasible)
     with installed():
         control = (
-            ControlPolicy(scheduler, sites, most_probes, feasible, tracer)
+            ControlPolicy(scheduler, sites, most_probes, feasible, tracer, library)
             if coverage is None
-            else CoveredControlPolicy(scheduler, sites, most_probes, feasible, tracer, coverage)
+            else CoveredControlPolicy(
+                scheduler, sites, most_probes, feasible, tracer, library, coverage
+            )
         )
         collects = gc.isenabled()
         gc.disable()  # finalizers would run at a different time in each run
+        gc.freeze()  # event loops collect what the run leaves, which is little then
+        if control.library is not None:
+            function = partial(control.library.calls, function)
         ask_to_end, interrupt = partial(_ask_to_end, control), partial(_interrupt, control)
         try:
             with policy_on(control), time_limit(seconds, ask_to_end, interrupt):
                 call_to_the_end(function, control)
+            control.loops.end()
         finally:
             _clean_up(control)
             end_strays()
+            gc.unfreeze()
             if collects:
                 gc.enable()
     return ControlledRun(
@@ -120,11 +143,22 @@ def controlled_run(
         control.clock,
         control.handovers,
         None if coverage is None else coverage.take(),
+        control.library.passed if control.library is not None else 0,
+        control.library.packages if control.library is not None else Counter(),
+        dict(control.loops.steps),
+        control.loops.tasks,
+        library,
+        feasible,
     )
 
 
 def _ask_to_end(control: BatonPolicy) -> None:
-    """Ask a run that takes too long to stop at its next probe."""
+    """Ask a run that takes too long to stop at its next probe; if all threads wait, it fails."""
+    if not control.able and control.waits_for_io and not control.ended:
+        fault = fault_of_stuck(control.tasks)
+        if fault is not None:
+            control.fail(fault)
+            return
     control.problem = control.problem or overdue_text(control.running)
     control.end()
 
@@ -152,32 +186,22 @@ def _clean_up(control: BatonPolicy) -> None:
             thread_join(task.thread)
 
 
-def _switches_of(handovers: list[Handover]) -> list[Switch]:
+def _switches_of(handovers: Iterable[Handover | Switch]) -> list[Switch]:
     return [
-        Switch(task.name, at, chosen.name, forced, _place_text(where))
-        for task, at, chosen, forced, where in handovers
+        handover if isinstance(handover, Switch) else _switch_of(*handover)
+        for handover in handovers
     ]
 
 
-def _place_text(where: Where) -> str:
-    if isinstance(where, int):
-        return SITES[where].text
-    doing, code = where
-    if not doing:
-        return ""  # an event of feasible mode has no place of its own
-    return f"{_shown_path(code.co_filename)} {code.co_qualname} {doing}" if code else doing
+def _switch_of(task: ThreadTask, at: int, chosen: ThreadTask, forced: bool, where: Where) -> Switch:
+    return Switch(task.name, at, chosen.name, forced, place_text(where))
 
 
 def text_of_step(step: TraceStep) -> str:
     """Return the text that names a step's place in a schedule."""
     if step.site >= 0:
         return SITES[step.site].text
-    return f"{_shown_path(step.path)} {step.function} {step.kind}"
-
-
-@functools.cache
-def _shown_path(path: str) -> str:
-    return shown_path(path)
+    return f"{shown(step.path)} {step.function} {step.kind}"
 
 
 def nothing_to_schedule(run: ControlledRun) -> str:
@@ -187,10 +211,10 @@ def nothing_to_schedule(run: ControlledRun) -> str:
     >>> nothing_to_schedule(controlled_run(lambda: None, RandomWalk(seed=1)))
     'the program starts no thread: there is nothing to schedule'
     """
-    if run.threads > 1:
+    if run.threads > 1 or run.tasks > 1:
         return ""
-    if USES_ASYNCIO in run.notes:
-        return "the program uses asyncio only and starts no thread: there is nothing to schedule"
+    if run.tasks:
+        return "the program starts no thread, and one task of asyncio only: nothing to schedule"
     return "the program starts no thread: there is nothing to schedule"
 
 
@@ -200,22 +224,36 @@ def nothing_to_schedule(run: ControlledRun) -> str:
 def minimised_schedule(
     function: Callable[[], object], schedule: Schedule, fault: Fault, **options: Any
 ) -> Schedule:
-    """Return the fewest switches that still show a fault: each of them is needed.
+    """Return the fewest switches that still show a fault, as late as possible.
 
     `options` are those of `controlled_run`.
     """
 
     def shows(switches: Sequence[Switch]) -> bool:
-        run = controlled_run(function, ScheduleReplay(Schedule(tuple(switches))), **options)
-        return run.fault == fault
+        replayed = schedule.with_switches(switches)
+        return controlled_run(function, ScheduleReplay(replayed), **options).fault == fault
 
     if not shows(schedule.switches):
         raise UserError(
             f"the schedule does not show {fault.signature!r} again: the function depends on more "
             "than the order of its threads (random numbers, time, files, what earlier calls left)"
         )
-    smallest = minimised(schedule.switches, shows)
-    return number_switches(function, Schedule(tuple(smallest)), **options)
+
+    def extent(switches: Sequence[Switch]) -> Extent:
+        replayed = ScheduleReplay(schedule.with_switches(switches))
+        return extent_of(controlled_run(function, replayed, **{**options, "traced": True}))
+
+    smallest = minimal_switches(schedule.switches, shows, extent)
+    return number_switches(function, schedule.with_switches(smallest), **options)
+
+
+def extent_of(run: ControlledRun) -> Extent:
+    """Return how far the threads of a traced run came."""
+    lengths: dict[str, int] = {}
+    for step in run.trace if run.threads > 1 else ():
+        lengths[step.thread] = max(step.at, lengths.get(step.thread, 0))
+    forced = tuple(switch for switch in run.schedule.switches if switch.forced)
+    return Extent(lengths, forced, run.task_steps)
 
 
 # Replaying a schedule, also on code that has changed since.
@@ -232,10 +270,10 @@ def replay(function: Callable[[], object], schedule: Schedule, **options: Any) -
     """
     scheduler = ScheduleReplay(schedule)
     run = controlled_run(function, scheduler, **options)
-    if options.get("feasible") or not (scheduler.stale or run.missed):
+    if options.get("feasible") or schedule.feasible or not (scheduler.stale or run.missed):
         return run
-    switches = _relocated(function, schedule.switches, options)
-    again = controlled_run(function, ScheduleReplay(Schedule(switches)), **options)
+    switches = _relocated(function, schedule, options)
+    again = controlled_run(function, ScheduleReplay(schedule.with_switches(switches)), **options)
     note = (
         "the code has changed since the schedule was recorded: "
         f"{len(switches)} of its {len(schedule)} switches were found again by what their threads do"
@@ -246,12 +284,21 @@ def replay(function: Callable[[], object], schedule: Schedule, **options: Any) -
 def number_switches(function: Callable[[], object], schedule: Schedule, **options: Any) -> Schedule:
     """Return the schedule with each switch numbered by how often its thread had done the same."""
     steps = controlled_run(function, ScheduleReplay(schedule), **{**options, "traced": True}).trace
-    return Schedule(
-        tuple(
-            replace(switch, nth=_times_before(switch, steps) + 1 if switch.site else 0)
-            for switch in schedule.switches
-        )
+    placed = [_placed(switch, steps) for switch in schedule.switches]
+    return schedule.with_switches(
+        replace(switch, nth=_times_before(switch, steps) + 1)
+        if switch.site and not switch.step
+        else switch
+        for switch in placed
     )
+
+
+def _placed(switch: Switch, steps: Iterable[TraceStep]) -> Switch:
+    """Return a switch with the place of the probe that follows it, if it has none."""
+    if switch.site or switch.forced or switch.step or switch.late:
+        return switch
+    following = (s for s in steps if s.thread == switch.thread and s.at == switch.at)
+    return replace(switch, site=next(map(text_of_step, following), ""))
 
 
 def _times_before(switch: Switch, steps: Iterable[TraceStep]) -> int:
@@ -263,7 +310,7 @@ def _times_before(switch: Switch, steps: Iterable[TraceStep]) -> int:
 
 
 def _relocated(
-    function: Callable[[], object], switches: Iterable[Switch], options: dict[str, Any]
+    function: Callable[[], object], schedule: Schedule, options: dict[str, Any]
 ) -> tuple[Switch, ...]:
     """Find the new places of switches.
 
@@ -273,9 +320,10 @@ def _relocated(
     relocated: tuple[Switch, ...] = ()
     traced = {**options, "traced": True}
     steps: tuple[TraceStep, ...] = ()
-    for i, switch in enumerate(switches):
+    for i, switch in enumerate(schedule.switches):
         if i < _MAX_TRACED_SWITCHES:
-            steps = controlled_run(function, ScheduleReplay(Schedule(relocated)), **traced).trace
+            known = ScheduleReplay(schedule.with_switches(relocated))
+            steps = controlled_run(function, known, **traced).trace
         at = _probe_of(switch, steps)
         if at:
             relocated = (*relocated, replace(switch, at=at))
@@ -360,9 +408,10 @@ class CoveredControlPolicy(ControlPolicy):
         most_probes: int,
         feasible: bool,
         tracer: Tracer | None,
+        library: bool,
         coverage: ConcurrencyCoverage,
     ) -> None:
-        super().__init__(scheduler, sites, most_probes, feasible, tracer)
+        super().__init__(scheduler, sites, most_probes, feasible, tracer, library)
         coverage.reset()
         self._coverage = coverage
         self._known_tasks = 1

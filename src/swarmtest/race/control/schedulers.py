@@ -13,9 +13,9 @@ import json
 import math
 import random
 from collections import defaultdict, deque
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 from swarmtest.core.errors import UserError
 from swarmtest.race.control.tasks import ThreadTask
@@ -45,8 +45,18 @@ class Switch:
     """What the thread was about to do, so that the place is found again if the code has changed."""
     nth: int = 0
     """How many times it has done so, this time included; 0 if that is not known."""
+    step: bool = False
+    """Whether `thread` is a task of an event loop, and `at` the number of its step: it was its
+    turn, but `next` runs first."""
+    late: float = 0.0
+    """The seconds by which a timer is late: `at` is its number among those of `thread`."""
 
     def __str__(self) -> str:
+        place = f" ({self.site})" if self.site else ""
+        if self.late:
+            return f"timer {self.at} of {self.thread} is {self.late:.4g} s late{place}"
+        if self.step:
+            return f"{self.next} runs before step {self.at} of {self.thread}{place}"
         when = f"cannot go on after {self.at}" if self.forced else f"before {self.at}"
         return f"{self.thread} {when} -> {self.next}" + (f" ({self.site})" if self.site else "")
 
@@ -61,6 +71,14 @@ class Schedule:
     """
 
     switches: tuple[Switch, ...] = ()
+    library: bool = False
+    """Whether lines of code without probes count as probes of their threads."""
+    feasible: bool = False
+    """Whether switches are made only where the interpreter can switch threads."""
+
+    def with_switches(self, switches: Iterable[Switch]) -> Schedule:
+        """Return a schedule of other switches for runs of the same kind."""
+        return replace(self, switches=tuple(switches))
 
     def to_plain(self) -> dict[str, Any]:
         """Return the schedule as plain data."""
@@ -72,10 +90,16 @@ class Schedule:
                 "forced": switch.forced,
                 "site": switch.site,
                 "nth": switch.nth,
+                **({"step": True} if switch.step else {}),
+                **({"late": switch.late} if switch.late else {}),
             }
             for switch in self.switches
         ]
-        return {"version": _VERSION, "switches": switches}
+        plain: dict[str, Any] = {"version": _VERSION, "switches": switches}
+        for name in ("library", "feasible"):
+            if getattr(self, name):
+                plain[name] = True
+        return plain
 
     def to_json(self) -> str:
         """Return the schedule as JSON text."""
@@ -89,7 +113,8 @@ class Schedule:
                 raise UserError(
                     f"the schedule has version {plain['version']}; this swarmtest reads {_VERSION}"
                 )
-            return cls(tuple(_switch_from_plain(switch) for switch in plain["switches"]))
+            switches = tuple(_switch_from_plain(switch) for switch in plain["switches"])
+            return cls(switches, bool(plain.get("library")), bool(plain.get("feasible")))
         except (KeyError, TypeError, ValueError) as error:
             raise UserError(f"this is not a schedule: {error!r}") from None
 
@@ -122,13 +147,101 @@ class Schedule:
 def _switch_from_plain(plain: Any) -> Switch:
     switch = Switch(**plain)
     texts = switch.thread, switch.next, switch.site
-    numbers = switch.at, switch.nth, switch.forced
+    numbers = switch.at, switch.nth, switch.forced, switch.step
+    if not isinstance(switch.late, int | float):
+        raise ValueError(f"a switch of {plain}")
     if not all(isinstance(n, int) for n in numbers) or not all(isinstance(t, str) for t in texts):
         raise ValueError(f"a switch of {plain}")
     return switch
 
 
 # Schedulers.
+
+
+class Step(Protocol):
+    """A step of a task that an event loop could run now."""
+
+    name: str
+    """The name of the task."""
+    steps: int
+    """How many steps the task has made."""
+
+
+class LoopScheduler:
+    """What decides about the tasks of an event loop: asyncio's own order, and no timer is late.
+
+    A task never overtakes a plain callback: the loop asks only about the tasks before the next
+    callback. Timers keep their order.
+    """
+
+    def choose(self, ready: Sequence[Step]) -> int:
+        """Return the position of the task that runs next; the first is the one whose turn it is."""
+        return 0
+
+    def lateness(self, timer: tuple[str, int]) -> float:
+        """Return the seconds by which the next timer is late: the n-th one of a task."""
+        return 0.0
+
+
+FIRST_COME = LoopScheduler()
+_SHARES = (0.0, 0.1, 0.3, 1.0)
+_LEAST_LATE, _MOST_LATE = 1e-4, 1.0
+
+
+class RandomOrder(LoopScheduler):
+    """A random walk over the tasks that are ready, with timers that are late by random amounts.
+
+    How often it deviates from asyncio's order is drawn for each run, and so is how often timers are
+    late. With `reorders` off, it keeps asyncio's order, and only timers are late.
+    """
+
+    def __init__(self, seed: int, reorders: bool = True) -> None:
+        self._random = random.Random(f"{seed} tasks").random
+        self._reorder = _SHARES[int(self._random() * len(_SHARES))] if reorders else 0.0
+        shares = _SHARES[0 if self._reorder else 1 :]  # without either, the run would be plain
+        self._late = shares[int(self._random() * len(shares))]
+
+    def choose(self, ready: Sequence[Step]) -> int:
+        """Return any position."""
+        return int(self._random() * len(ready)) if self._random() < self._reorder else 0
+
+    def lateness(self, timer: tuple[str, int]) -> float:
+        """Return a time between a tenth of a millisecond and a second, small ones more often."""
+        if self._random() >= self._late:
+            return 0.0
+        low, high = math.log(_LEAST_LATE), math.log(_MOST_LATE)
+        return round(math.exp(low + (high - low) * self._random()), 4)
+
+
+class LoopReplay(LoopScheduler):
+    """What decides about tasks as a schedule says; where it says nothing, as asyncio does."""
+
+    def __init__(self, switches: Iterable[Switch]) -> None:
+        self._order: dict[tuple[str, int], deque[str]] = defaultdict(deque)
+        self._late: dict[tuple[str, int], float] = {}
+        self.missed = 0
+        for switch in switches:
+            if switch.late:
+                self._late[switch.thread, switch.at] = switch.late
+            elif switch.step:
+                self._order[switch.thread, switch.at].append(switch.next)
+
+    def choose(self, ready: Sequence[Step]) -> int:
+        """Return the position of the task that the schedule names."""
+        names = self._order.get((ready[0].name, ready[0].steps + 1))
+        if not names:
+            return 0
+        name = names.popleft()
+        for position, step in enumerate(ready):
+            if step.name == name:
+                return position
+        self.missed += 1
+        return 0
+
+    def lateness(self, timer: tuple[str, int]) -> float:
+        """Return how late the schedule says a timer is."""
+        return self._late.pop(timer, 0.0)
+
 
 NEVER = 1 << 60
 """More probes than any run has."""
@@ -141,11 +254,20 @@ class ThreadScheduler:
     earlier when other threads became able to run), and when the running thread cannot continue.
     """
 
+    loop: LoopScheduler = FIRST_COME
+    """What decides which task of an event loop runs next."""
+
     asks: int = 1
     """The number of probes after which it wants to be asked again."""
 
     is_replay: bool = False
     """Whether it must be asked at every probe at which it wants to be asked."""
+
+    library: bool = False
+    """Whether lines of code without probes have to be reported to it."""
+
+    feasible: bool = False
+    """Whether it wants threads to be switched only where the interpreter can."""
 
     wakes: bool = False
     """Whether it may choose a sleeping thread, as if the threads that are able to run were slow."""
@@ -200,6 +322,7 @@ class RandomWalk(ThreadScheduler):
     wakes = True
 
     def __init__(self, seed: int, rate: float = 1.0) -> None:
+        self.loop = RandomOrder(seed)
         self._random = random.Random(seed).random
         # The gaps between choices are geometrically distributed with this rate.
         self._scale = math.log1p(-rate) if rate < 1 else 0.0
@@ -222,6 +345,21 @@ class RandomWalk(ThreadScheduler):
         return 1 + int(math.log1p(-self._random()) / self._scale)
 
 
+class LateTimers(ThreadScheduler):
+    """A scheduler that keeps each thread running, and asyncio's own order of tasks.
+
+    Only timers are late, so what it shows can happen to a program as it is.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.loop = RandomOrder(seed, reorders=False)
+        self.asks = NEVER
+
+    def choose(self, running: ThreadTask, able: Sequence[ThreadTask], step: int) -> ThreadTask:
+        """Return the running thread, or the one that was started first."""
+        return running if running in able else able[0]
+
+
 class PCT(ThreadScheduler):
     """A scheduler by priorities: the running thread's drops at `depth` - 1 random steps.
 
@@ -232,6 +370,7 @@ class PCT(ThreadScheduler):
     """
 
     def __init__(self, seed: int, depth: int = 3, steps: int = 200) -> None:
+        self.loop = RandomOrder(seed)
         self._random = random.Random(seed)
         draws = (self._random.randrange(max(1, steps)) + 1 for _ in range(max(0, depth - 1)))
         self._changes = sorted(draws, reverse=True)
@@ -268,6 +407,7 @@ class POS(ThreadScheduler):
     """
 
     def __init__(self, seed: int) -> None:
+        self.loop = RandomOrder(seed)
         self._random = random.Random(seed).random
         self._priorities: dict[int, float] = {}
 
@@ -321,8 +461,12 @@ class ScheduleReplay(ThreadScheduler):
     def __init__(self, schedule: Schedule) -> None:
         self._ahead: dict[str, deque[Switch]] = defaultdict(deque)
         self._forced: dict[str, deque[Switch]] = defaultdict(deque)
+        self.loop: LoopReplay = LoopReplay(schedule.switches)
         for switch in schedule.switches:
+            if switch.step or switch.late:
+                continue
             (self._forced if switch.forced else self._ahead)[switch.thread].append(switch)
+        self.library, self.feasible = schedule.library, schedule.feasible
         self._missed = 0
         self.stale = False
         """Whether a thread did something else where the schedule has a switch."""
@@ -383,7 +527,7 @@ class ScheduleReplay(ThreadScheduler):
     def missed(self) -> int:
         """The number of switches of the schedule that could not be made."""
         left = sum(map(len, (*self._ahead.values(), *self._forced.values())))
-        return self._missed + left
+        return self._missed + left + self.loop.missed
 
 
 def _has_moved(switch: Switch, task: ThreadTask) -> bool:

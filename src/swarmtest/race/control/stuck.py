@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from types import FrameType
 
 from swarmtest.core.result import Fault
+from swarmtest.race.control.io_waits import IoWait
 from swarmtest.race.control.tasks import ThreadTask
-from swarmtest.race.primitives.frames import user_frame
+from swarmtest.race.primitives.frames import is_library, is_own, user_frame
 from swarmtest.race.primitives.locks import Lock
 
 END = object()
@@ -27,15 +28,27 @@ def fault_of_stuck(tasks: Sequence[ThreadTask]) -> Fault | None:
     stuck = [task for task in tasks if not task.done]
     if stuck and stuck[0].waiting is END and all(_is_idle(task) for task in stuck[1:]):
         return None
+    for task in stuck:
+        fault: Fault | None = task.waiting.fault() if hasattr(task.waiting, "fault") else None
+        if fault is not None:
+            return fault
     cycle = _cycle(stuck)
     if cycle:
-        kind, culprits = "deadlock", cycle
-    else:
-        kind = "lost wake-up"
-        culprits = [
-            t for t in stuck if t.waiting is not END and not isinstance(t.waiting, ThreadTask)
-        ]
-        culprits = [t for t in culprits if not _is_idle(t)] or culprits or stuck
+        return _fault_of("deadlock", cycle, stuck)
+    culprits = [t for t in stuck if t.waiting is not END and not isinstance(t.waiting, ThreadTask)]
+    culprits = [t for t in culprits if not _is_idle(t)] or culprits or stuck
+    waits_for_io = any(isinstance(task.waiting, IoWait) for task in culprits)
+    return _fault_of("hang" if waits_for_io else "lost wake-up", culprits, stuck)
+
+
+def fault_of_cycle(tasks: Sequence[ThreadTask]) -> Fault | None:
+    """Return the fault of threads that wait for each other, whatever the other threads do."""
+    stuck = [task for task in tasks if not task.done]
+    cycle = _cycle(stuck)
+    return _fault_of("deadlock", cycle, stuck) if cycle else None
+
+
+def _fault_of(kind: str, culprits: Sequence[ThreadTask], stuck: Sequence[ThreadTask]) -> Fault:
     frames = sys._current_frames()
     locations = sorted({_location(task, frames) for task in culprits})
     details = "\n".join(_description(task, frames) for task in stuck if task.waiting is not END)
@@ -44,13 +57,32 @@ def fault_of_stuck(tasks: Sequence[ThreadTask]) -> Fault | None:
 
 
 def livelock_fault(most_probes: int, tasks: Sequence[ThreadTask]) -> Fault:
-    """Return the fault of a run that does not end."""
-    alive = ", ".join(task.name for task in tasks if not task.done)
+    """Return the fault of a run that does not end.
+
+    Where a loop was at the end varies; the function that a thread began with does not. So these
+    functions identify it, of the threads that wait for nothing.
+    """
+    alive = [task for task in tasks if not task.done]
+    frames = sys._current_frames()
+    busy = {_first_function(frames.get(task.ident)) for task in alive if task.waiting is None}
+    frames.clear()  # break the reference cycle with this function's own frame
+    where = ", ".join(sorted(busy - {""}))
     return Fault(
         "livelock",
-        f"livelock: the run did not end within {most_probes:,} probes",
-        f"still running: {alive}; `most_probes` says how many are enough",
+        f"livelock [{where}]" if where else "livelock",
+        f"the run did not end within {most_probes:,} probes; still running: "
+        f"{', '.join(task.name for task in alive)}; `most_probes` says how many are enough",
     )
+
+
+def _first_function(frame: FrameType | None) -> str:
+    """Return the function of the program that swarmtest or a thread called; empty if none."""
+    name, frame = "", user_frame(frame)
+    while frame is not None and not is_own(frame.f_code):
+        if not is_library(frame.f_code):
+            name = frame.f_code.co_qualname
+        frame = frame.f_back
+    return name
 
 
 def _is_idle(task: ThreadTask) -> bool:
@@ -113,4 +145,6 @@ def _description(task: ThreadTask, frames: dict[int, FrameType]) -> str:
         what = f"waits for a lock that {held}{' and has ended' if _has_ended(holder) else ''}"
     else:
         what = f"waits in {task.doing or 'a lock'} for something that nobody will do"
+        if isinstance(waiting, IoWait):
+            what = f"waits in {task.doing}, and nothing came before the time limit"
     return f"{task.name} {what}{at} ({_location(task, frames)})"

@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 from swarmtest.core.faults import fault_of_exception
 from swarmtest.core.result import Fault
 from swarmtest.race.accelerator import accelerator
+from swarmtest.race.primitives.iteration import looped
 from swarmtest.race.primitives.locks import Lock
 from swarmtest.race.primitives.policy import Policy, raw_lock
+from swarmtest.race.unwinding import Unwound
 
 if TYPE_CHECKING:
     from swarmtest.race.control.worker_threads import WorkerThread
 
 
 _MAIN = "main"
-
-
-class Unwound(BaseException):
-    """Raised in the threads of a run that is decided, so that they end."""
 
 
 class ThreadTask:
@@ -42,6 +40,7 @@ class ThreadTask:
         "raised",
         "site",
         "thread",
+        "timed",
         "waiting",
         "worker",
     )
@@ -62,6 +61,8 @@ class ThreadTask:
         """What it waits for: a lock, a thread, the clock; None if it is able to run."""
         self.deadline: float | None = None
         self.expired = False
+        self.timed = False
+        """Whether it waits for a time, so that waiting no longer is no failure: a timer does."""
         self.done = False
         self.held: list[Lock] = []
         self.site = -1
@@ -81,6 +82,9 @@ class ThreadTask:
 class RunPolicy(Policy):
     """The threads and the outcome of one run, which is controlled or free."""
 
+    watches_loops = False
+    """Whether the steps of loops over containers have probes."""
+
     def __init__(self) -> None:
         self.main = main_task()
         self.tasks = [self.main]
@@ -94,6 +98,12 @@ class RunPolicy(Policy):
         """Note something that the user should know; duplicates are dropped."""
         if line not in self.notes:
             self.notes.append(line)
+
+    def iterate(self, site: int, iterable: Any, is_local: bool = False) -> Any:
+        """Return what a loop iterates over: with a probe at each step, if threads may share it."""
+        if not self.watches_loops:
+            return iterable
+        return looped(iterable, is_local, site, self.access)
 
     def fail(self, fault: Fault) -> None:
         """End the run with a fault; the first fault counts."""

@@ -3,6 +3,9 @@
 One thread per process checks the current run periodically. When its time is up, the run is asked to
 end: its threads do so at their next probe, or where they wait. A thread that has not ended then is
 in code without probes (I/O, C code), and is interrupted.
+
+On a busy machine the watchdog gets as little time as the program does, and a machine may be
+suspended. So what counts is how often the watchdog has looked, not what the clock says.
 """
 
 from __future__ import annotations
@@ -17,46 +20,53 @@ from _signal import getsignal  # type: ignore[import-not-found]
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from swarmtest.race.control.tasks import ThreadTask, Unwound
+from swarmtest.race.control.tasks import ThreadTask
 from swarmtest.race.primitives.frames import user_frame
 from swarmtest.race.primitives.policy import get_ident, raw_lock, raw_monotonic, raw_sleep
+from swarmtest.race.unwinding import Unwound
 
 _POLL_SECONDS = 0.1
+_MOST_SECONDS_OF_POLL = 2 * _POLL_SECONDS
+"""How much time may count as passed since the last look."""
 GRACE_SECONDS = 0.5
 """Seconds that a thread has to reach its next probe after it was asked to end."""
 
 
-class _TimeLimit:
+class TimeLimit:
     """When the current run has to end, and how far the watchdog has gone with it."""
 
-    __slots__ = ("ask_to_end", "asked", "deadline", "interrupt", "interrupted")
+    __slots__ = ("ask_to_end", "asked", "interrupt", "interrupted", "last", "left")
 
     def __init__(
         self, seconds: float, ask_to_end: Callable[[], None], interrupt: Callable[[], bool]
     ) -> None:
-        self.deadline = raw_monotonic() + seconds
+        self.left = seconds
+        """Seconds until the next thing is due."""
+        self.last = raw_monotonic()
         self.ask_to_end = ask_to_end
         self.interrupt = interrupt
-        self.asked = 0.0
-        """When the run was asked to end; 0 if it was not."""
+        self.asked = False
+        """Whether the run was asked to end."""
         self.interrupted = False
 
     def enforce(self) -> None:
         """Do what is due now."""
         now = raw_monotonic()
-        if now <= self.deadline or self.interrupted:
+        self.left -= min(now - self.last, _MOST_SECONDS_OF_POLL)
+        self.last = now
+        if self.left > 0 or self.interrupted:
             return
         if not self.asked:
-            self.asked = now
+            self.asked, self.left = True, GRACE_SECONDS
             self.ask_to_end()
-        elif now > self.asked + GRACE_SECONDS:
+        else:
             self.interrupted = self.interrupt()
 
 
 class _Watchdog:
     """The watchdog of this process."""
 
-    limit: _TimeLimit | None = None
+    limit: TimeLimit | None = None
     polls = False
     """Whether its thread has been started in this process."""
     lock = raw_lock()
@@ -82,7 +92,7 @@ def time_limit(
     if not _Watchdog.polls:
         _Watchdog.polls = True
         _thread.start_new_thread(_poll, ())
-    limit = _Watchdog.limit = _TimeLimit(seconds, ask_to_end, interrupt)
+    limit = _Watchdog.limit = TimeLimit(seconds, ask_to_end, interrupt)
     try:
         with interruptible():
             yield
@@ -102,6 +112,10 @@ def _poll() -> None:
                 _Watchdog.limit.enforce()
 
 
+OVERDUE = "the run did not end in time"
+"""How the text of `overdue_text` begins."""
+
+
 def overdue_text(task: ThreadTask) -> str:
     """Return that a run did not end in time, and where in the program its thread is."""
     frame = user_frame(sys._current_frames().get(task.ident))
@@ -109,7 +123,7 @@ def overdue_text(task: ThreadTask) -> str:
     if frame is not None:
         where = f"in {frame.f_code.co_qualname}, {frame.f_code.co_filename}:{frame.f_lineno}"
     return (
-        f"the run did not end in time; {task.name} is {where}: "
+        f"{OVERDUE}; {task.name} is {where}: "
         "it waits where there are no probes (I/O, C code that holds a lock), or takes long"
     )
 

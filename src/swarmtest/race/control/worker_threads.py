@@ -23,9 +23,10 @@ from typing import Any, Literal
 
 from swarmtest.race.accelerator import accelerator
 from swarmtest.race.control.baton_scheduler import IDENT, BatonPolicy
-from swarmtest.race.control.tasks import Baton, ThreadTask, Unwound, new_baton
+from swarmtest.race.control.tasks import Baton, ThreadTask, new_baton
 from swarmtest.race.primitives.locks import hook_thread
 from swarmtest.race.primitives.policy import get_ident, raw_lock
+from swarmtest.race.unwinding import Unwound
 
 _MAX_IDLE = 64
 _HAS_HANDLES = sys.version_info >= (3, 13)

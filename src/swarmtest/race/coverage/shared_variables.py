@@ -8,14 +8,16 @@ the object before. Accesses of the first thread do not count before there is ano
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
-from types import BuiltinFunctionType, FunctionType, ModuleType
+from types import BuiltinFunctionType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 from swarmtest.race.control.tasks import ThreadTask
 from swarmtest.race.free.policy import FreePolicy
 from swarmtest.race.primitives.locks import SYNCHRONISERS
 from swarmtest.race.primitives.policy import get_ident
+from swarmtest.race.weaving.accesses import GENERATOR, MODULE
 from swarmtest.race.weaving.sites import LINE, SITES, Site
 
 CONTENTS = "[]"
@@ -82,6 +84,10 @@ class Sharing:
             return
         if accessed.what in ("global", "closure"):
             key: tuple[Any, str] = (accessed.path, name)
+        elif accessed.what == MODULE:
+            key, kind = (MODULE, name), "write"
+        elif accessed.what == GENERATOR:
+            key, kind = (_frame_at(accessed), name), "write"
         else:
             if kind == "call":
                 effect = _effect_of_call(obj, name)
@@ -132,6 +138,14 @@ class Sharing:
         return noting
 
 
+def _frame_at(accessed: Site) -> int:
+    """Return the identity of the frame that is at a site: that of one generator, not of all."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_lineno != accessed.line:
+        frame = frame.f_back
+    return id(frame)
+
+
 def _effect_of_call(obj: Any, name: str) -> tuple[str, str] | None:
     """Return what a method call touches; None for Python methods, which have own probes."""
     method = getattr(type(obj), name, None)
@@ -160,6 +174,8 @@ class AccessRecording(FreePolicy):
     >>> recording.shared()
     []
     """
+
+    watches_loops = True
 
     def __init__(self) -> None:
         super().__init__()

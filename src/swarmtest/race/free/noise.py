@@ -16,10 +16,11 @@ from typing import Any, NoReturn
 from swarmtest.core.seeds import Stream
 from swarmtest.race.control.runner import MOST_PROBES
 from swarmtest.race.control.stuck import livelock_fault
-from swarmtest.race.control.tasks import ThreadTask, Unwound
+from swarmtest.race.control.tasks import ThreadTask
 from swarmtest.race.free.policy import FreePolicy
 from swarmtest.race.noise_settings import MOST, NoiseSettings
 from swarmtest.race.primitives.policy import get_ident, raw_lock, raw_monotonic, raw_sleep
+from swarmtest.race.unwinding import Unwound
 from swarmtest.race.weaving.sites import SITES
 
 # Making noise.
@@ -171,6 +172,8 @@ class Noise(FreePolicy):
     >>> free_run(lambda: None, Noise(NoiseSettings(frequency=500), seed=1)).fault is None
     True
     """
+
+    watches_loops = True
 
     def __init__(
         self,

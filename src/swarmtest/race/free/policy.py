@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from swarmtest.core.errors import UserError
 from swarmtest.race.accelerator import accelerator
 from swarmtest.race.control.stuck import CLOCK, END, fault_of_stuck
-from swarmtest.race.control.tasks import RunPolicy, ThreadTask, Unwound, child_task
+from swarmtest.race.control.tasks import RunPolicy, ThreadTask, child_task
 from swarmtest.race.primitives.frames import is_library
 from swarmtest.race.primitives.locks import Lock, hook_thread
 from swarmtest.race.primitives.policy import (
@@ -33,6 +33,7 @@ from swarmtest.race.primitives.policy import (
     switch_to,
     thread_join,
 )
+from swarmtest.race.unwinding import Unwound
 
 if TYPE_CHECKING:
     from swarmtest.race.coverage.coverage import ConcurrencyCoverage

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from swarmtest.core.errors import UserError
-from swarmtest.core.faults import normalised
+from swarmtest.core.messages.shapes import normalised
 from swarmtest.core.result import Fault, Verdict
 from swarmtest.core.targets import Catalogue, Hits
 from swarmtest.coverage.native.program import ProgramRun, find_program

@@ -22,6 +22,7 @@ from swarmtest.race.primitives.policy import (
     thread_is_alive,
     thread_join,
     thread_start,
+    timer_run,
 )
 
 if TYPE_CHECKING:
@@ -333,3 +334,16 @@ def _is_alive(self: threading.Thread) -> bool:
     if policy is None:
         return thread_is_alive(self)
     return policy.is_alive(self, lambda: thread_is_alive(self))
+
+
+@functools.wraps(timer_run)
+def run_timer(self: threading.Timer) -> None:
+    """Replace `threading.Timer.run`."""
+    policy = current.policy
+    if policy is None:
+        timer_run(self)
+        return
+    policy.wait_for_timer(lambda: self.finished.wait(self.interval))
+    if not self.finished.is_set():
+        self.function(*self.args, **self.kwargs)
+    self.finished.set()

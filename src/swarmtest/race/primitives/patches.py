@@ -7,6 +7,9 @@ wrapped, so that locks created earlier are controlled as well.
 
 from __future__ import annotations
 
+import functools
+import gc
+import io
 import logging
 import os
 import queue
@@ -25,6 +28,7 @@ from swarmtest.race.primitives.locks import (
     hash_of_numbered,
     numbering_init,
     operation_of,
+    run_timer,
     thread_methods,
 )
 from swarmtest.race.primitives.policy import (
@@ -45,6 +49,7 @@ from swarmtest.race.primitives.policy import (
     raw_time_ns,
     switch_to,
 )
+from swarmtest.race.unwinding import Unwound
 
 # Clocks and sleep: a thread of a run gets the run's time.
 
@@ -100,7 +105,7 @@ def perf_counter_ns() -> int:
 
 # Installing the replacements.
 
-_REPLACEMENTS = {
+_REPLACEMENTS: dict[Any, Any] = {
     raw_lock: primitives.Lock,
     raw_lock_class: primitives.Lock,
     raw_rlock: primitives.RLock,
@@ -158,28 +163,37 @@ def installed() -> Iterator[None]:
 
 
 def _install() -> None:
+    # Imported here, as asyncio below: it needs multiprocessing, which is large.
+    from swarmtest.race.primitives import blocking
+
+    functions = {id(original): ours for original, ours in blocking.FUNCTIONS.items()}
+    replacements = _REPLACEMENTS_BY_ID | functions
     for module in list(sys.modules.values()):
         name = getattr(module, "__name__", "")
         if isinstance(module, ModuleType) and isinstance(name, str) and not _is_excluded(name):
-            _patch_module(module)
+            _patch_module(module, replacements)
     for method, ours in thread_methods().items():
         _replace_attribute(threading.Thread, method, ours)
+    _replace_attribute(threading.Timer, "run", run_timer)
     for owner, name, kind in OPERATIONS:
         _replace_attribute(owner, name, operation_of(kind, owner.__dict__[name]))
     for numbered in NUMBERED:
         _replace_attribute(numbered, "__init__", numbering_init(numbered.__init__))
         _replace_attribute(numbered, "__hash__", hash_of_numbered)
     _patch_log_handlers()
+    _patch_asyncio()
+    _patch_blocking_calls()
+    _hide_unwound()
 
 
 def _is_excluded(name: str) -> bool:
     return name.startswith(_EXCLUDED_PREFIXES)
 
 
-def _patch_module(module: ModuleType) -> None:
+def _patch_module(module: ModuleType, replacements: dict[int, Any]) -> None:
     names = vars(module)
     for name, value in list(names.items()):
-        ours = _REPLACEMENTS_BY_ID.get(id(value))
+        ours = replacements.get(id(value))
         if ours is not None:
             _replace_item(names, name, ours)
         elif type(value) is RAW_LOCK_TYPE and module is not threading:
@@ -194,6 +208,54 @@ def _patch_log_handlers() -> None:
         handler = reference()
         if handler is not None and type(handler.lock) is RAW_RLOCK_TYPE:
             _replace_item(handler.__dict__, "lock", primitives.RLock())
+
+
+def _patch_asyncio() -> None:
+    # Imported here: asyncio is large, and this module is imported with the package.
+    from swarmtest.race.loops.patches import METHODS, MODULES, NAMES
+
+    for owner, name, ours in METHODS:
+        _replace_attribute(owner, name, ours)
+    for module in MODULES:
+        for name, value in list(vars(module).items()):
+            if id(value) in NAMES:
+                _replace_item(vars(module), name, NAMES[id(value)])
+
+
+def _patch_blocking_calls() -> None:
+    from swarmtest.race.primitives import blocking
+
+    for owner, name, ours in blocking.METHODS:
+        _replace_attribute(owner, name, ours)
+    _replace_item(vars(io), "open", blocking.OPEN)
+    # The locks that exist already have Python's methods among their attributes.
+    for lock in gc.get_objects():
+        if type(lock) in blocking.PROCESS_LOCKS:
+            _replace_item(vars(lock), "acquire", functools.partial(blocking.acquire, lock._semlock))
+
+
+def _hide_unwound() -> None:
+    """Hide what Python prints when the threads of a decided run are ended."""
+
+    def is_other(record: logging.LogRecord) -> bool:
+        return not (record.exc_info and isinstance(record.exc_info[1], Unwound))
+
+    for name in ("concurrent.futures", "asyncio"):
+        logger = logging.getLogger(name)
+        logger.addFilter(is_other)
+        _Installed.undo.append(functools.partial(logger.removeFilter, is_other))
+    before = sys.unraisablehook
+
+    def hook(unraisable: Any) -> None:
+        if not isinstance(unraisable.exc_value, Unwound):
+            before(unraisable)
+
+    def undo() -> None:
+        if sys.unraisablehook is hook:
+            sys.unraisablehook = before
+
+    sys.unraisablehook = hook
+    _Installed.undo.append(undo)
 
 
 def _replace_item(names: dict[str, Any], name: str, value: Any) -> None:

@@ -47,6 +47,7 @@ get_ident = _thread.get_ident
 thread_start = threading.Thread.start
 thread_join = threading.Thread.join
 thread_is_alive = threading.Thread.is_alive
+timer_run = threading.Timer.run
 
 
 # Policies.
@@ -59,6 +60,9 @@ interpreter may switch threads."""
 CALL = "__k__"
 """The name that woven code calls in feasible mode to call a function; it knows whether threads
 may switch before or after."""
+ITERATE = "__i__"
+"""The name that woven code calls with what a loop iterates over; it returns what to iterate over
+instead."""
 
 
 class Policy:
@@ -74,6 +78,10 @@ class Policy:
     def call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call a function for a thread (feasible mode only)."""
         return function(*args, **kwargs)
+
+    def iterate(self, site: int, iterable: Any, is_local: bool = False) -> Any:
+        """Return what a loop iterates over."""
+        return iterable
 
     def acquire(self, lock: Lock, blocking: bool, timeout: float) -> bool:
         """Acquire a lock for a thread."""
@@ -98,6 +106,39 @@ class Policy:
     def is_alive(self, thread: Thread, call: Callable[[], bool]) -> bool:
         """Return whether a thread has been started and has not ended."""
         return call()
+
+    def wait_until(
+        self, kind: str, obj: Any, is_ready: Callable[[], bool], timeout: float | None
+    ) -> bool | None:
+        """Let other threads run until input or output is ready; return whether it is.
+
+        None means that the thread is not controlled, so the caller has to wait in its usual way.
+        """
+        return None
+
+    def wait_for_timer(self, call: Callable[[], Any]) -> None:
+        """Let a thread wait until its timer is due or cancelled."""
+        call()
+
+    def runs_loop(self, loop: Any, call: Callable[[], None]) -> None:
+        """Run one iteration of an event loop of asyncio."""
+        call()
+
+    def creates_task(self, task: Any) -> None:
+        """Handle a new task of an event loop."""
+
+    def sets_timer(self, handle: Any) -> None:
+        """Handle a new timer of an event loop."""
+
+    def calls_loop(self, loop: Any) -> bool:
+        """Handle a thread that calls an event loop; return whether the loop needs no signal."""
+        return False
+
+    def loop_reports(
+        self, loop: Any, context: dict[str, Any], original: Callable[..., None]
+    ) -> None:
+        """Handle what an event loop would log."""
+        original(loop, context)
 
     def exits(self, code: int) -> None:
         """Handle a program that is about to end its process by `os._exit`."""
@@ -140,6 +181,10 @@ def _no_event() -> None:
     pass
 
 
+def _plain_iteration(site: int, iterable: Any, is_local: bool = False) -> Any:
+    return iterable
+
+
 def _plain_call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return function(*args, **kwargs)
 
@@ -159,6 +204,7 @@ def _bind(namespace: dict[str, Any], policy: Policy | None) -> None:
     namespace[PROBE] = _no_probe if policy is None else policy.access
     namespace[EVENT] = _no_event if policy is None else policy.event
     namespace[CALL] = _plain_call if policy is None else policy.call
+    namespace[ITERATE] = _plain_iteration if policy is None else policy.iterate
 
 
 @contextmanager

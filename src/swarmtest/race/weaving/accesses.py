@@ -7,13 +7,42 @@ writes and control flow. `Events` adds the calls that feasible mode needs.
 from __future__ import annotations
 
 import ast
-import sys
 from typing import Any
 
-from swarmtest.race.primitives.policy import CALL, EVENT, PROBE
+from swarmtest.race.primitives.policy import CALL, EVENT, ITERATE, PROBE
 from swarmtest.race.weaving.names import ScopeNames, names_of
 from swarmtest.race.weaving.sites import SITES, Site
 
+GENERATOR = "generator"
+"""What a site is at which a generator begins or is resumed."""
+MODULE = "module"
+"""What a site is at which a function uses state of the whole process, such as `os.chdir`."""
+_NEW_OBJECTS = (
+    ast.Constant,
+    ast.JoinedStr,
+    ast.Tuple,
+    ast.List,
+    ast.Set,
+    ast.Dict,
+    ast.ListComp,
+    ast.SetComp,
+    ast.DictComp,
+    ast.GeneratorExp,
+)
+"""Expressions whose value no other thread can know."""
+_MAKES_NEW = frozenset(("dict", "frozenset", "list", "range", "set", "sorted", "str", "tuple"))
+_VIEW_METHODS = ("items", "keys", "values")
+_LAZY_BUILTINS = ("enumerate", "iter", "reversed", "zip")
+_PROCESS_STATE = frozenset(("locale", "os", "random", "shutil", "signal", "sys", "warnings"))
+"""Modules of the standard library whose functions read or change state of the process."""
+_PRINTS = {"print": "sys", "open": "os", "input": "sys"}
+"""Builtins that use such state, with the module whose it is."""
+_ATTRIBUTE_FUNCTIONS = {
+    "getattr": "read",
+    "hasattr": "read",
+    "setattr": "write",
+    "delattr": "write",
+}
 _READS_CONTENTS = frozenset(
     ("all", "any", "bool", "dict", "enumerate", "frozenset", "iter", "len", "list", "max", "min")
 ) | frozenset(("next", "reversed", "set", "sorted", "sum", "tuple"))
@@ -31,6 +60,11 @@ class Accesses(ast.NodeTransformer):
         self._methods: list[set[str]] = []
         self._in_expression_scope = 0
         self._temporaries = 0
+        self._consumed: set[ast.AST] = set()
+        """The generator expressions that the call they are written in uses up."""
+        self._yields: list[bool] = []
+        """For each function around this place, whether it is a generator."""
+        self._in_async = False
         self._events = Events() if events else None
 
     def weave(self) -> None:
@@ -39,8 +73,11 @@ class Accesses(ast.NodeTransformer):
 
     # Probes.
 
+    def _function_name(self) -> str:
+        return ".".join(self._qualname).removesuffix(".<locals>")
+
     def _probe(self, node: ast.AST, kind: str, what: str, name: str, *args: ast.expr) -> Any:
-        function = ".".join(self._qualname).removesuffix(".<locals>")
+        function = self._function_name()
         variable = text_of(node)
         line, column = getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
         site = Site(self._path, line, column, function, kind, what, variable, name)
@@ -77,23 +114,27 @@ class Accesses(ast.NodeTransformer):
         return self._function(node)
 
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
-        outer = self._in_expression_scope
-        self._in_expression_scope = 0
+        outer = self._in_expression_scope, self._in_async
+        self._in_expression_scope, self._in_async = 0, isinstance(node, ast.AsyncFunctionDef)
+        self._yields.append(False)
         self._enter_scope(node, node.name)
         self._qualname.append("<locals>")
         node.body = self._woven_body(node.body)
+        self._generator_steps(node)
         self._qualname.pop()
         self._leave_scope()
-        self._in_expression_scope = outer
+        self._in_expression_scope, self._in_async = outer
         if self._events:
             node.body = self._events.at_entry(node.body)
         return node
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
         self._in_expression_scope += 1
+        self._yields.append(False)
         self._enter_scope(node, "<lambda>")
         node.body = self.visit(node.body)
         self._leave_scope()
+        self._yields.pop()
         self._in_expression_scope -= 1
         if self._events:
             node.body = self._events.before(node.body)
@@ -116,7 +157,70 @@ class Accesses(ast.NodeTransformer):
         self._in_expression_scope -= 1
         return self._events.in_comprehension(node) if self._events else node
 
-    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
+    visit_ListComp = visit_SetComp = visit_DictComp = _comprehension
+
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> Any:
+        """Weave a generator, which several threads may resume, with a probe at each step."""
+        is_consumed_here = node in self._consumed
+        stand_in = named(node, text_of(node))
+        self._comprehension(node)
+        if not is_consumed_here:
+            probe = self._probe(stand_in, "call", GENERATOR, text_of(stand_in))
+            node.elt = located(ast.BoolOp(ast.Or(), [probe, node.elt]), node.elt)
+        return node
+
+    def visit_comprehension(self, node: ast.comprehension) -> Any:
+        """Weave one ``for`` of a comprehension."""
+        iterable = node.iter if node.is_async else self._looped(node.iter)
+        node.iter = iterable
+        node.target = self.visit(node.target)
+        node.ifs = [self.visit(condition) for condition in node.ifs]
+        return node
+
+    def _looped(self, node: ast.expr) -> Any:
+        """Weave what a loop iterates over, so that each step may have a probe."""
+        if isinstance(node, _NEW_OBJECTS) or self._makes_new_object(node):
+            return self._contents_read(node)
+        base = _base_of_view(node)
+        is_local = isinstance(base, ast.Name) and not self._names.shared_as(base.id)
+        stand_in = named(node, f"{text_of(base)}[]")
+        probe = self._probe(stand_in, "read", "subscript", "")
+        extra = [ast.Constant(True)] if is_local else []
+        woven = self._contents_read(node)
+        call = ast.Call(ast.Name(ITERATE, ast.Load()), [probe.args[0], woven, *extra], [])
+        return located(call, node)
+
+    def _makes_new_object(self, node: ast.expr) -> bool:
+        return (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in _MAKES_NEW
+            and self._names.owner(node.func.id) is None
+        )
+
+    def _generator_steps(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        """Give a generator function a probe where it begins, and where it is resumed."""
+        if not self._yields.pop() or isinstance(node, ast.AsyncFunctionDef):
+            return
+        first = node.body[0]
+        start = located(ast.Expr(self._generator_probe(first)), first)
+        node.body = after_docstring(node.body, start)
+
+    def _generator_probe(self, node: ast.AST, *args: ast.expr) -> Any:
+        name = self._function_name()
+        return self._probe(named(node, f"{name}()"), "call", GENERATOR, name, *args)  # type: ignore[arg-type]
+
+    def visit_Yield(self, node: ast.Yield) -> Any:
+        """Weave ``yield``: other threads may run when the generator is resumed."""
+        if node.value is not None:
+            node.value = self.visit(node.value)
+        if not self._yields or not self._names.is_function:
+            return node
+        self._yields[-1] = True
+        if self._in_async:
+            return node
+        probe = self._generator_probe(node, node)
+        return self._events.after(probe) if self._events else probe
 
     # Reads, and all accesses that have a container.
 
@@ -219,10 +323,7 @@ class Accesses(ast.NodeTransformer):
         stand_in = named(node, f"{text_of(node)}[]")
         return self._probe(stand_in, "read", "subscript", "", self._base(node))
 
-    def _reads_contents(self, name: str) -> bool:
-        return name in _READS_CONTENTS and self._names.owner(name) is None
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
+    def visit_Call(self, node: ast.Call) -> Any:
         wrappable = self._events is not None and self._events.may_wrap(node)
         function = node.func
         if isinstance(function, ast.Attribute):
@@ -231,13 +332,60 @@ class Accesses(ast.NodeTransformer):
             node.func = self._base(function)
         else:
             node.func = self.visit(function)
-        reads_contents = isinstance(function, ast.Name) and self._reads_contents(function.id)
+        builtin = self._builtin_name(function)
+        if len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp):
+            self._consumed.add(node.args[0])
+        effect = _ATTRIBUTE_FUNCTIONS.get(builtin, "") if len(node.args) > 1 else ""
+        attribute = node.args[1] if effect else None
+        original = node.args[0] if effect else None
         node.args = [
-            self._contents_read(arg) if reads_contents and position == 0 else self.visit(arg)
+            self._contents_read(arg)
+            if builtin in _READS_CONTENTS and position == 0
+            else self.visit(arg)
             for position, arg in enumerate(node.args)
         ]
         node.keywords = [self.visit(keyword) for keyword in node.keywords]
-        return self._events.call(node) if self._events and wrappable else node
+        if attribute is not None and original is not None:
+            self._weave_named_attribute(node, original, attribute, effect)
+        module = self._process_state(function, builtin)
+        woven = self._events.call(node) if self._events and wrappable else node
+        if module:
+            probe = self._probe(named(node, text_of(function)), "call", MODULE, module)
+            return located(ast.BoolOp(ast.Or(), [probe, woven]), node)
+        return woven
+
+    def _builtin_name(self, function: ast.expr) -> str:
+        """Return the name of a function if it is one of Python's own, else an empty name."""
+        is_builtin = isinstance(function, ast.Name) and self._names.owner(function.id) is None
+        return function.id if is_builtin else ""  # type: ignore[attr-defined]
+
+    def _weave_named_attribute(
+        self, node: ast.Call, original: ast.expr, attribute: ast.expr, kind: str
+    ) -> None:
+        """Weave the attribute that ``getattr`` or ``setattr`` names."""
+        name = attribute.value if isinstance(attribute, ast.Constant) else ""
+        if not isinstance(name, str) or is_dunder(name):
+            return
+        stand_in = named(original, f"{text_of(original)}.{name or '…'}")
+        if kind == "read":
+            node.args[0] = self._probe(stand_in, kind, "attribute", name, node.args[0])
+            return
+        # The probe has to come after the value has been computed.
+        known = [ast.Name(original.id, ast.Load())] if isinstance(original, ast.Name) else []
+        probe = self._probe(stand_in, kind, "attribute", name, *known)
+        both = ast.Tuple([node.args[-1], probe], ast.Load())
+        node.args[-1] = located(ast.Subscript(both, ast.Constant(0), ast.Load()), node)
+
+    def _process_state(self, function: ast.expr, builtin: str) -> str:
+        """Return the module whose state a call uses, if that is state of the whole process."""
+        if isinstance(function, ast.Name):
+            return _PRINTS.get(builtin, "")
+        if not isinstance(function, ast.Attribute) or not isinstance(function.value, ast.Name):
+            return ""
+        name = function.value.id
+        owner = self._names.owner(name)
+        is_module = owner is not None and name in owner.standard_modules
+        return name if is_module and name in _PROCESS_STATE else ""
 
 
 # Events of feasible mode.
@@ -258,26 +406,37 @@ class Events:
         """Return an expression preceded by an event."""
         return located(ast.BoolOp(ast.Or(), [_event(), node]), node)
 
+    def after(self, node: ast.expr) -> Any:
+        """Return an expression followed by an event."""
+        both = ast.Tuple([node, _event()], ast.Load())
+        return located(ast.Subscript(both, ast.Constant(0), ast.Load()), node)
+
     def at_entry(self, body: list[ast.stmt]) -> list[ast.stmt]:
         """Return the body of a function with an event at its entry."""
-        first = body[0]
-        has_docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
-        begin = 1 if has_docstring and isinstance(first.value.value, str) else 0  # type: ignore[attr-defined]
-        return [*body[:begin], located(ast.Expr(_event()), first), *body[begin:]]
+        return after_docstring(body, located(ast.Expr(_event()), body[0]))
 
     def in_comprehension(self, node: Any) -> Any:
-        """Begin each iteration of a comprehension with an event, if it is a function or resumed."""
-        is_function = sys.version_info < (3, 12) or isinstance(node, ast.GeneratorExp)
-        if len(node.generators) > 1 or not is_function:
+        """Add an event where a comprehension jumps back, or where its generator is resumed.
+
+        A condition that does not hold jumps back too. Between the last value and the jump, nothing
+        happens that other threads could notice.
+        """
+        if isinstance(node, ast.GeneratorExp):
+            if len(node.generators) == 1 and not node.generators[0].ifs:
+                node.elt = self.before(node.elt)
+            elif len(node.generators) == 1:
+                node.generators[0].ifs[0] = self.before(node.generators[0].ifs[0])
             return node
-        only = node.generators[0]
-        if only.ifs:
-            only.ifs[0] = self.before(only.ifs[0])
-        elif isinstance(node, ast.DictComp):
-            node.key = self.before(node.key)
+        for generator in node.generators:
+            generator.ifs = [self._or_event(condition) for condition in generator.ifs]
+        if isinstance(node, ast.DictComp):
+            node.value = self.after(node.value)
         else:
-            node.elt = self.before(node.elt)
+            node.elt = self.after(node.elt)
         return node
+
+    def _or_event(self, condition: ast.expr) -> Any:
+        return located(ast.BoolOp(ast.Or(), [condition, _event()]), condition)
 
     def may_wrap(self, node: ast.Call) -> bool:
         """Return whether a function may be called through another one."""
@@ -358,6 +517,25 @@ def located(node: Any, place: ast.AST) -> Any:
 def named(node: ast.expr, text: str) -> ast.expr:
     """Return a stand-in for an access that keeps its position and text when the node changes."""
     return ast.copy_location(ast.Name(text, ast.Load()), node)
+
+
+def after_docstring(body: list[ast.stmt], statement: ast.stmt) -> list[ast.stmt]:
+    """Return the body of a function that begins with a statement, after its docstring if any."""
+    first = body[0]
+    has_docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    begin = 1 if has_docstring and isinstance(first.value.value, str) else 0  # type: ignore[attr-defined]
+    return [*body[:begin], statement, *body[begin:]]
+
+
+def _base_of_view(node: ast.expr) -> ast.expr:
+    """Return the container behind ``table.items()`` and ``enumerate(seats)``, as written."""
+    if isinstance(node, ast.Call):
+        function = node.func
+        if isinstance(function, ast.Attribute) and function.attr in _VIEW_METHODS:
+            return function.value
+        if isinstance(function, ast.Name) and function.id in _LAZY_BUILTINS and node.args:
+            return _base_of_view(node.args[0])
+    return node
 
 
 _MAX_TEXT = 60

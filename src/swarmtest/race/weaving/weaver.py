@@ -201,7 +201,7 @@ class _Weaver(Accesses):
         return node
 
     def visit_For(self, node: ast.For) -> Any:
-        node.iter, node.target = self._contents_read(node.iter), self.visit(node.target)
+        node.iter, node.target = self._looped(node.iter), self.visit(node.target)
         node.body, node.orelse = self._woven_body(node.body), self._woven_body(node.orelse)
         return self._events.for_loop(node) if self._events else node
 

@@ -18,7 +18,8 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError, did_you_mean
-from swarmtest.core.faults import message_of, normalised
+from swarmtest.core.faults import message_of
+from swarmtest.core.messages.shapes import normalised
 from swarmtest.core.result import Fault, Result, Verdict
 from swarmtest.core.space import Space
 from swarmtest.processes.commands import capture

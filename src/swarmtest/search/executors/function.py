@@ -5,15 +5,17 @@ from __future__ import annotations
 import functools
 import inspect
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
+from swarmtest.campaign.budget import TEST_SECONDS, Limits
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.core.faults import fault_of_exception
 from swarmtest.core.result import Result, Verdict
 from swarmtest.core.space import Space
-from swarmtest.processes.tree import Supervision
+from swarmtest.processes.shared_limit import LimitedWork
+from swarmtest.processes.tree import Supervision, cpu_ns
 from swarmtest.search.results import result_of
 from swarmtest.subjects.loading import subject_of
 from swarmtest.subjects.subject import Subject
@@ -60,15 +62,17 @@ def most_runs(executor: Executor, point: Configuration) -> int | None:
     return method(point) if method is not None else None
 
 
-def timed_result(run: Callable[[], object]) -> Result:
+def timed_result(run: Callable[[], object], seconds: float = TEST_SECONDS) -> Result:
     """Return what a user's function returned or raised, as a result with the time it took.
+
+    `seconds`: how long it may take, if the search runs visits in processes of their own.
 
     >>> timed_result(lambda: {"sold": 150}).verdict.label, timed_result(lambda: 1 / 0).verdict.label
     ('passed', 'failed')
     """
-    wall, cpu = time.monotonic(), time.process_time()
+    wall, cpu_before = time.monotonic(), cpu_ns()
     try:
-        with Supervision():
+        with Supervision(), LimitedWork(seconds):
             result = result_of(run())
     except (UserError, KeyboardInterrupt):
         raise
@@ -76,7 +80,7 @@ def timed_result(run: Callable[[], object]) -> Result:
         result = Result(Verdict.FAILED, fault_of_exception(error))
     return result._replace(
         wall_seconds=result.wall_seconds or time.monotonic() - wall,
-        cpu_seconds=result.cpu_seconds or time.process_time() - cpu,
+        cpu_seconds=max(result.cpu_seconds, (cpu_ns() - cpu_before) / 1e9),
     )
 
 
@@ -136,7 +140,8 @@ class FunctionCall:
 class FunctionExecutor:
     """A function whose parameters are dimensions; if it raises an exception, the test failed.
 
-    It returns nothing, or its measures, and with them the targets that it reached.
+    It returns nothing, or its measures, and with them the targets that it reached. Each run may
+    take `seconds`, if the search runs tests in processes of their own.
 
     >>> from swarmtest import Integer, Test
     >>> from swarmtest.search import SearchSpace
@@ -146,8 +151,11 @@ class FunctionExecutor:
     ('event:sold out',)
     """
 
-    def __init__(self, function: Callable[..., Any], name: str = "") -> None:
+    def __init__(
+        self, function: Callable[..., Any], name: str = "", seconds: float = TEST_SECONDS
+    ) -> None:
         self._call = FunctionCall(function)
+        self.seconds = seconds
         self.name = name or self._call.name
 
     @property
@@ -166,14 +174,18 @@ class FunctionExecutor:
     def run(self, point: Configuration, seeds: Iterator[int]) -> list[Result]:
         """Call the function once."""
         seed = next(seeds)
-        return [timed_result(lambda: self._call(point, seed))]
+        return [timed_result(lambda: self._call(point, seed), self.seconds)]
+
+
+_NONE = "none"
 
 
 class SubjectExecutor:
     """A machine, or another subject: a random test of it is generated and run.
 
     Its features and settings are the point's dimensions of the same names; a dimension ``steps``
-    sets the length of its tests. What the point does not name has its default value.
+    sets the length of its tests. What the point does not name has its default value. A subject may
+    have further dimensions that choose one of several features (`Subject.alternatives`).
 
     >>> from swarmtest import Integer, Machine, Test, action
     >>> from swarmtest.search import SearchSpace
@@ -192,13 +204,15 @@ class SubjectExecutor:
             raise UserError(f"{subject!r} is not a Machine, nor anything else that can be tested")
         self._subject: Subject = resolved
         self._original = subject
+        self._alternatives: Mapping[str, Sequence[str]] = getattr(resolved, "alternatives", {})
         self.name = named
         self._sized = functools.lru_cache(maxsize=256)(self._of_size)
 
     @property
     def uses(self) -> frozenset[str] | None:
         """Return its features and settings, and ``steps``."""
-        return frozenset(d.name for d in self._subject.space.dimensions) | {"steps"}
+        names = {dimension.name for dimension in self._subject.space.dimensions}
+        return frozenset(names | {"steps", *self._alternatives})
 
     def most_runs(self, point: Configuration) -> int:
         """Return 1: one test is run."""
@@ -211,10 +225,24 @@ class SubjectExecutor:
         subject = self._subject
         if "steps" in point_values and "steps" not in own.setting_names:
             subject = self._sized(int(point_values["steps"]))
-        values = own.default().to_json()
+        values = own.default().to_json() | self._chosen_features(point_values)
         values |= {name: point_values[name] for name in values if name in point_values}
         configuration, seed = own.configuration(values), next(seeds)
-        return [timed_result(lambda: subject.execute(configuration, seed))]
+        seconds = Limits().seconds_of(subject)
+        return [timed_result(lambda: subject.execute(configuration, seed), seconds)]
+
+    def _chosen_features(self, point: Mapping[str, Any]) -> dict[str, bool]:
+        """Return which features a point includes, if its dimensions choose among them."""
+        named = [name for name in self._alternatives if name in point]
+        if not named:
+            return {}
+        included = ""
+        for dimension in named:
+            feature, known = str(point[dimension]), (_NONE, *self._alternatives[dimension])
+            if feature not in known:
+                raise UserError(f"{dimension}: {feature!r}{did_you_mean(feature, known)}")
+            included = included if feature == _NONE else feature
+        return {name: name == included for name in self._subject.space.feature_names}
 
     def _of_size(self, steps: int) -> Subject:
         resolved = subject_of(self._original, self.name, (steps, steps))

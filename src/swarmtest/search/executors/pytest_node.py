@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError
-from swarmtest.core.faults import normalised
+from swarmtest.core.messages.shapes import normalised
 from swarmtest.core.result import Fault, Result, Verdict
 from swarmtest.languages.user_objects import load_object, split_reference
 from swarmtest.search.executors.command import ShellResult, environment, run_shell

@@ -13,9 +13,10 @@ from swarmtest.core.space import Space
 from swarmtest.core.targets import Catalogue
 from swarmtest.coverage.watch import Coverage
 from swarmtest.processes.fork_pool import IsolatedRun, wait_for_any
+from swarmtest.processes.shared_limit import use_limit
 from swarmtest.search.executors.command import TaskLike, task_of
 from swarmtest.search.executors.function import Executor, most_runs
-from swarmtest.search.results import moving
+from swarmtest.search.results import MovingResult, moving
 from swarmtest.search.stopping import AfterRuns, IterationChecker
 
 _MOST_RUNS = 10_000
@@ -73,11 +74,12 @@ class TimedExecutor(_WrappingExecutor):
     def run(self, point: Configuration, seeds: Iterator[int]) -> list[Result]:
         """Run the test in a process of its own."""
         first = next(seeds)
-        process = IsolatedRun(
-            lambda: [*map(moving, self.test.run(point, itertools.chain([first], seeds)))],
-            self.seconds,
-            quiet=True,
-        )
+
+        def results() -> list[MovingResult]:
+            use_limit(None)  # this process has a limit of its own
+            return [*map(moving, self.test.run(point, itertools.chain([first], seeds)))]
+
+        process = IsolatedRun(results, self.seconds, quiet=True)
         try:
             wait_for_any([process])
         finally:

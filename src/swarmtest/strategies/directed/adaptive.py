@@ -1,20 +1,28 @@
 """Directed strategies that learn during a campaign how to aim: a bandit, and a ladder.
 
 The paper ends with "it is surprising how difficult it is to identify a single best strategy"
-(section 8.2). `Adaptive` chooses none beforehand. It is a bandit whose arms are
+(section 8.2). `Adaptive` begins with the one that is best wherever it works, triggers-only for
+merged aims, and leaves it only on evidence. It is a bandit whose arms (`arms.Arms`) are
 
-- the paper's three single-target strategies, for each aim in turn and for merged aims in turn;
+- for each merged aim: triggers-only, half-swarm and no-suppressors;
 - triggers-only with the triggers that are *certain*: of dozens of features some look like triggers
-  by chance, and each one that is not needed takes steps, and time, from those that are;
-- the same at a low weight, if the subject supports weights: shorter tests, which often hit as well.
+  by chance, and each one that is not needed takes steps, and time, from those that are; and the
+  same with a coin for each trigger that is not certain;
+- triggers-only for one of the aims that were merged, since a merged aim has more features;
+- triggers-only and no-suppressors for all aims at once. Aims conflict if a feature triggers one
+  and suppresses the other, but many suppressors only take steps from what is needed, and a test
+  that hits everything is worth more than tests that take turns;
+- triggers-only at low weights, if the subject supports weights: shorter tests, which often hit as
+  well.
 
-Each arm counts hits and CPU time; Thompson sampling chooses the one that promises most hits per CPU
-second. So an arm that is useless for a target (triggers-only if the target needs a feature that
-looks irrelevant) is abandoned after some tests, and the best one is found.
+The most promising arm is that with most hits per CPU second. Of two tests, one takes the best arm
+for all goals. The other is for the merged aim whose turn it is, so that no aim is forgotten because
+another one is easier.
 
 Invariants:
 
 - No configuration contains a suppressor of the aim that it is for (as far as the space allows).
+  Where it is for all aims, only suppressors that trigger none of them are left out.
 - At least `floor` of the tests are half-swarm tests for the aim whose goals were hit least, so that
   no goal starves and there are always new configurations.
 - Its proposals depend only on the random streams and the results that it gets.
@@ -34,7 +42,7 @@ stays where it is.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -45,13 +53,24 @@ from swarmtest.core.seeds import Stream
 from swarmtest.core.space import Space
 from swarmtest.strategies.directed.aim import (
     HALF_SWARM,
-    NO_SUPPRESSORS,
     RUNGS,
-    TRIGGERS_ONLY,
     Aim,
     Goal,
     fitted,
     propose,
+)
+from swarmtest.strategies.directed.arms import (
+    ALONE,
+    CERTAIN,
+    HALF,
+    LENGTHS,
+    PLAIN,
+    REST,
+    SINGLE_OF_KIND,
+    TOGETHER,
+    TOSSED,
+    Arm,
+    Arms,
 )
 from swarmtest.strategies.directed.merging import AGGRESSIVE, ROUND_ROBIN, Merging, merged
 
@@ -122,58 +141,25 @@ class Ladder:
 
 # The bandit.
 
-_LOW_WEIGHT = 0.25
-"""The weight of all features of a short test, and so the share of its steps that are run."""
 _THROUGH_REWARD = 0.2
 """The reward for a hit of a goal's `through` target, until the goal has been hit often enough."""
 _OFTEN = 12
 """After this many hits of a goal, its `through` targets no longer count."""
-_LIKELY_PRIOR, _UNLIKELY_PRIOR = (1.0, 1.0), (0.5, 2.0)
-"""The prior hits and misses of an arm. Triggers-only for merged aims hits most wherever it hits at
-all (see ``benchmarks/directed.py``), so the other arms are tried where it does not: a few hundred
-tests are too few to try everything."""
-_PRIOR_TESTS = 2.0
-"""The prior number of tests of an arm, with average cost."""
+FLOOR = 0.02
+"""The default share of half-swarm tests for the aim whose goals were hit least."""
+_TURNS = 2
+"""Of so many tests, one is for the merged aim whose turn it is; the others are for the best arm."""
 
 
-@dataclasses.dataclass
-class _Arm:
-    """A way to aim, with its own turn among the aims and its results."""
+def _lean(aim: Aim) -> Aim:
+    return dataclasses.replace(aim, triggers=aim.surest, certain=frozenset())
 
-    single: str
-    merge: str
-    aims: tuple[Aim, ...]
-    short: bool = False
-    surest: bool = False
-    turn: int = 0
-    tests: int = 0
-    reward: float = 0.0
-    seconds: float = 0.0
 
-    @property
-    def name(self) -> str:
-        """Its name in origins, such as ``certain triggers-only/aggressive``."""
-        words = ("short " * self.short, "certain " * self.surest, self.single)
-        return f"{''.join(words)}/{self.merge}"
-
-    def propose(self, space: Space, rng: Stream) -> Proposal:
-        """Propose a configuration for the next of its aims."""
-        number = self.turn % len(self.aims)
-        self.turn += 1
-        origin = f"{self.name} {number}"
-        proposal = propose(self.single, self.aims[number], space, rng, origin)
-        if not self.short:
-            return proposal
-        low = [_LOW_WEIGHT * weight for weight in proposal.configuration.weights]
-        return weigh(space, low, rng, proposal.propensities, origin)
-
-    def promise(self, rng: Stream, usual: float) -> float:
-        """Draw the arm's hits per second from its posterior; a test usually takes `usual`."""
-        likely = self.single == TRIGGERS_ONLY and self.merge == AGGRESSIVE
-        hits, misses = _LIKELY_PRIOR if likely else _UNLIKELY_PRIOR
-        share = rng.betavariate(hits + self.reward, misses + self.tests - self.reward)
-        cost = (self.seconds + _PRIOR_TESTS * usual) / (self.tests + _PRIOR_TESTS)
-        return share / cost
+def _united(aims: Sequence[Aim]) -> Aim:
+    """Return an aim at everything at once: what triggers one aim is on, also if it suppresses."""
+    triggers = frozenset[str]().union(*(aim.surest for aim in aims))
+    suppressors = frozenset[str]().union(*(aim.suppressors for aim in aims)) - triggers
+    return Aim(tuple(goal for aim in aims for goal in aim.goals), triggers, suppressors)
 
 
 class Adaptive:
@@ -190,7 +176,7 @@ class Adaptive:
     def __init__(
         self,
         aims: Iterable[Aim],
-        floor: float = 0.05,
+        floor: float = FLOOR,
         weighted: bool = True,
         merging: Merging | None = None,
     ) -> None:
@@ -210,10 +196,12 @@ class Adaptive:
         self.notes: list[str] = []
         self._hits = {goal.target: 0 for aim in self.aims for goal in aim.goals}
         self._goals = tuple({g.target: g for aim in self.aims for g in aim.goals}.values())
-        self._arms: list[_Arm] = []
-        self._pending: dict[int, _Arm | None] = {}
+        self._arms = Arms((), ())
+        self._own = [frozenset(aim.targets) for aim in self.merging.aims]
+        self._own.append(frozenset(goal.target for goal in self._goals))
+        self._pending: dict[int, int] = {}
         self._space: Space | None = None
-        self._asked = 0
+        self._asked = self._turn = 0
         self._tests = 0
         self._seconds = 0.0
 
@@ -227,14 +215,7 @@ class Adaptive:
         same, self._space = self._space == space, space
         if same:
             return
-        seen: set[Any] = set()
-        self._arms = []
-        for arm in self._all_arms():
-            plans = [fitted(arm.single, a.triggers, a.suppressors, space) for a in arm.aims]
-            key = (arm.short, frozenset(plan.rates for plan in plans))
-            if key not in seen:
-                seen.add(key)
-                self._arms.append(arm)
+        self._arms = Arms([*self._different(space)], [len(aim.goals) for aim in self.merging.aims])
         self.notes = sorted(
             {
                 f"{', '.join(aim.targets[:3])}: {note}"
@@ -243,16 +224,37 @@ class Adaptive:
             }
         )
 
-    def _all_arms(self) -> Iterable[_Arm]:
-        for merge, aims in ((AGGRESSIVE, self.merging.aims), (ROUND_ROBIN, self.aims)):
-            surest = tuple(
-                dataclasses.replace(a, triggers=a.surest, certain=frozenset()) for a in aims
-            )
-            yield _Arm(TRIGGERS_ONLY, merge, surest, surest=True)
-            if self.weighted:
-                yield _Arm(TRIGGERS_ONLY, merge, surest, short=True, surest=True)
-            for single in (TRIGGERS_ONLY, HALF_SWARM, NO_SUPPRESSORS):
-                yield _Arm(single, merge, aims)
+    def _different(self, space: Space) -> Iterator[Arm]:
+        """Yield the arms that differ in this space."""
+        seen: set[Any] = set()
+        lengths = range(len(LENGTHS)) if self.weighted else range(1)
+        for kind, group, aim, place in self._ways():
+            single = SINGLE_OF_KIND[kind]
+            doubtful = aim.triggers - aim.surest if kind == TOSSED else frozenset()
+            plan = fitted(single, aim.triggers, aim.suppressors, space, doubtful)
+            if (group, plan.rates) not in seen:
+                seen.add((group, plan.rates))
+                size = sum(plan.rates)
+                for length in lengths if kind not in (HALF, REST) else range(1):
+                    yield Arm(kind, length, group, aim, place, size)
+
+    def _ways(self) -> Iterator[tuple[int, int, Aim, str]]:
+        """Yield kind, group and aim of all arms, and the end of their origins."""
+        numbers = {target: n for n, aim in enumerate(self.aims) for target in aim.targets}
+        for group, aim in enumerate(self.merging.aims):
+            place = f"{AGGRESSIVE} {group}"
+            yield PLAIN, group, aim, place
+            yield CERTAIN, group, _lean(aim), place
+            if aim.triggers:
+                yield TOSSED, group, aim, place
+            for number in dict.fromkeys(numbers[target] for target in aim.targets):
+                yield ALONE, group, _lean(self.aims[number]), f"{ROUND_ROBIN} {number}"
+            yield HALF, group, aim, place
+            yield REST, group, aim, place
+        if len(self.merging.aims) > 1 and all(aim.triggers for aim in self.aims):
+            group, aim = len(self.merging.aims), _united(self.aims)
+            yield TOGETHER, group, aim, "all 0"
+            yield REST, group, aim, "all 0"
 
     def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
         """Propose a configuration of the most promising arm, or, for `floor`, a half-swarm one."""
@@ -260,43 +262,57 @@ class Adaptive:
             self.prepare(space)
         self._asked += 1
         if int(self._asked * self.floor) > int((self._asked - 1) * self.floor):
-            self._pending[trial] = None
             number = min(range(len(self.aims)), key=lambda n: self._fewest_hits(self.aims[n]))
             return propose(HALF_SWARM, self.aims[number], space, rng, f"floor {number}")
-        usual = self._usual_seconds
-        draws = rng.split("*ways")
-        best = max(self._arms, key=lambda arm: arm.promise(draws, usual))
-        self._pending[trial] = best
-        return best.propose(space, rng)
+        self._turn += 1
+        turn, is_free = divmod(self._turn, _TURNS)
+        groups = len(self.merging.aims)
+        position = self._arms.best(
+            rng.split("*ways"), None if is_free or groups == 1 else turn % groups
+        )
+        self._pending[trial] = position
+        return self._proposal(self._arms.arms[position], space, rng)
+
+    def _proposal(self, arm: Arm, space: Space, rng: Stream) -> Proposal:
+        proposal = propose(SINGLE_OF_KIND[arm.kind], arm.aim, space, rng, arm.origin)
+        if not arm.length:
+            return proposal
+        low = [LENGTHS[arm.length] * weight for weight in proposal.configuration.weights]
+        return weigh(space, low, rng, proposal.propensities, arm.origin)
 
     def tell(self, result: Result) -> None:
         """Count hits and time for the arm that proposed the test."""
-        arm = self._pending.pop(result.trial, None)
-        reward = self._reward(result)
-        # A test may wait for a program that it started, whose CPU time is not known.
-        seconds = max(result.cpu_seconds, result.wall_seconds, 1e-9)
+        position = self._pending.pop(result.trial, None)
+        worth = self._worths(result)
+        # A subject that waits for a program may not know that program's CPU time.
+        seconds = max(result.cpu_seconds or result.wall_seconds, 1e-9)
         if result.verdict is Verdict.INVALID:
             # An invalid test may take no time; without this, it would look cheap.
             seconds = max(seconds, self._usual_seconds)
         self._tests += 1
         self._seconds += seconds
-        if arm is not None:
-            arm.tests += 1
-            arm.reward += reward
-            arm.seconds += seconds
+        if position is not None:
+            own = self._own[self._arms.arms[position].group]
+            self._arms.note(
+                position,
+                sum(worth.values()) / len(self._goals),
+                sum(value for name, value in worth.items() if name in own) / len(own),
+                seconds,
+            )
 
     @property
     def _usual_seconds(self) -> float:
         return self._seconds / self._tests if self._tests else 1.0
 
-    def _reward(self, result: Result) -> float:
-        """Return the share of the goals that a test hit."""
+    def _worths(self, result: Result) -> dict[str, float]:
+        """Return what a test is worth for each goal that it hit or came near."""
         if result.verdict is Verdict.INVALID:
-            return 0.0
+            return {}
         hit = set(result.hits)
         if result.fault is not None:
             hit.add(f"fault:{result.fault.id}")
-        return sum(self._worth(goal, hit) for goal in self._goals) / len(self._goals)
+        worths = ((goal.target, self._worth(goal, hit)) for goal in self._goals)
+        return {target: worth for target, worth in worths if worth}
 
     def _worth(self, goal: Goal, hit: set[str]) -> float:
         if goal.target in hit:

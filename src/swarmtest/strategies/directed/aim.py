@@ -198,6 +198,8 @@ def members(bits: int) -> Iterator[int]:
 HALF_SWARM = "half-swarm"
 NO_SUPPRESSORS = "no-suppressors"
 TRIGGERS_ONLY = "triggers-only"
+TRIGGERS_TOSSED = "triggers-tossed"
+"""Triggers-only, with a coin for each trigger that is not certain."""
 COIN_WITHOUT_SUPPRESSORS = "coin-without-suppressors"
 COIN = "coin"
 
@@ -207,7 +209,7 @@ SINGLES = (HALF_SWARM, NO_SUPPRESSORS, TRIGGERS_ONLY)
 RUNGS = (TRIGGERS_ONLY, HALF_SWARM, NO_SUPPRESSORS, COIN_WITHOUT_SUPPRESSORS, COIN)
 """All kinds of configuration for an aim; each gives a generator more freedom than the last."""
 
-_REST_RATE = {NO_SUPPRESSORS: 1.0, TRIGGERS_ONLY: 0.0}
+_REST_RATE = {NO_SUPPRESSORS: 1.0, TRIGGERS_ONLY: 0.0, TRIGGERS_TOSSED: 0.0}
 
 
 @dataclass(frozen=True)
@@ -230,7 +232,7 @@ class FittedAim:
 
 
 def propose(single: str, aim: Aim, space: Space, rng: Stream, origin: str = "") -> Proposal:
-    """Propose a configuration for one aim; `single` is one of `RUNGS`.
+    """Propose a configuration for one aim; `single` is one of `RUNGS` or `TRIGGERS_TOSSED`.
 
     >>> from swarmtest.strategies.directed.aim import Goal
     >>> full = Aim((Goal("event:full"),), triggers={"push"}, suppressors={"pop"})
@@ -240,7 +242,8 @@ def propose(single: str, aim: Aim, space: Space, rng: Stream, origin: str = "") 
     >>> print(propose("triggers-only", full, space, Stream()).configuration)
     push -pop -add
     """
-    plan = fitted(single, aim.triggers, aim.suppressors, space)
+    doubtful = aim.triggers - aim.surest if single == TRIGGERS_TOSSED else frozenset()
+    plan = fitted(single, aim.triggers, aim.suppressors, space, doubtful)
     if not plan.certain:
         return toss(space, plan.rates, rng, origin, plan.decisions)
     bits = plan.certain
@@ -253,16 +256,22 @@ def propose(single: str, aim: Aim, space: Space, rng: Stream, origin: str = "") 
 
 @functools.lru_cache(maxsize=4096)
 def fitted(
-    kind: str, triggers: frozenset[str], suppressors: frozenset[str], space: Space
+    kind: str,
+    triggers: frozenset[str],
+    suppressors: frozenset[str],
+    space: Space,
+    doubtful: frozenset[str] = frozenset(),
 ) -> FittedAim:
     """Return what `propose` tosses for, and which parts of an aim the space does not allow.
+
+    `doubtful` are the triggers for which `TRIGGERS_TOSSED` tosses.
 
     >>> fitted("half-swarm", frozenset({"push"}), frozenset({"pop"}), Space(["push", "pop"])).rates
     (1.0, 0.0)
     """
-    if kind not in RUNGS:
+    if kind not in (*RUNGS, TRIGGERS_TOSSED):
         raise UserError(f"unknown way to aim {kind!r}{did_you_mean(kind, RUNGS)}")
-    on, off = _mask(triggers, space), _mask(suppressors, space)
+    on, off = _mask(triggers - doubtful, space), _mask(suppressors, space)
     if kind == COIN or not space.features:
         return FittedAim(COIN, rates_for(space, 0.5), None)
     decisions = settled(space, off, 0 if kind == COIN_WITHOUT_SUPPRESSORS else on)
@@ -272,7 +281,7 @@ def fitted(
     if kind == TRIGGERS_ONLY and not on & decisions.true:
         notes.append("triggers-only would be empty: it has no triggers; half-swarm instead")
         kind = HALF_SWARM
-    rates = _rates(kind, space, decisions)
+    rates = _rates(kind, space, decisions, _mask(doubtful, space))
     if space.clauses:
         return FittedAim(kind, rates, decisions, tuple(notes))
     return FittedAim(kind, rates, decisions, tuple(notes), *_independent(space, rates))
@@ -291,15 +300,21 @@ def _independent(
     return certain, tuple((1 << i, rates[i]) for i in tossed), keys
 
 
-def _rates(kind: str, space: Space, decisions: Decisions) -> tuple[float, ...]:
-    """Return each feature's rate: 0 or 1 if it is decided, else that of the rest.
+def _rates(kind: str, space: Space, decisions: Decisions, tossed: int = 0) -> tuple[float, ...]:
+    """Return each feature's rate: 0 or 1 if it is decided, 0.5 if `tossed`, else the rest's.
 
     Where the rest is tossed with a coin, a feature's own rate replaces the coin's.
     """
     rest = _REST_RATE.get(kind)
     coins = rates_for(space, 0.5) if rest is None else (rest,) * len(space.features)
     return tuple(
-        1.0 if decisions.true >> i & 1 else 0.0 if decisions.false >> i & 1 else rate
+        1.0
+        if decisions.true >> i & 1
+        else 0.0
+        if decisions.false >> i & 1
+        else 0.5
+        if tossed >> i & 1
+        else rate
         for i, rate in enumerate(coins)
     )
 

@@ -21,10 +21,12 @@ from pathlib import Path
 from typing import cast
 
 from swarmtest.core.errors import UserError, did_you_mean
-from swarmtest.core.faults import message_of, normalised
+from swarmtest.core.faults import message_of
 from swarmtest.core.messages.crashes import recognise
+from swarmtest.core.messages.shapes import normalised
 from swarmtest.core.messages.telling_lines import telling_line
 from swarmtest.languages.user_objects import entry_point, entry_point_names, load_object
+from swarmtest.subjects.command.differences import difference
 from swarmtest.subjects.command.specification import (
     OracleSection,
     Pattern,
@@ -176,6 +178,8 @@ class Judge:
         message = self._recognised(outcome)
         if message:
             return Judgement("message", f"{outcome.name}: {message}", (outcome.name,))
+        if outcome.out_of_memory and self._meaning(outcome) == "fail":
+            return Judgement("memory", f"{outcome.name}: out of memory", (outcome.name,))
         if outcome.signal and self._meaning(outcome) == "fail":
             signature = f"{outcome.name}: {signal_name(outcome.signal)}"
             return Judgement("signal", signature, (outcome.name,))
@@ -273,19 +277,26 @@ def disagreement(voters: Sequence[StepOutcome]) -> str:
     >>> disagreement([*votes, StepOutcome("tcc", 0, stdout=b"2")])
     'tcc disagrees with the majority'
     """
-    answers: dict[tuple[int | None, int, bytes], list[str]] = {}
+    answers: dict[tuple[int | None, int, bytes], list[StepOutcome]] = {}
     for voter in voters:
-        answers.setdefault((voter.status, voter.signal, voter.stdout), []).append(voter.name)
+        answers.setdefault((voter.status, voter.signal, voter.stdout), []).append(voter)
     groups = list(answers.values())
     if len(groups) < 2:
         return ""
-    largest = max(groups, key=len)
-    if sum(len(group) == len(largest) for group in groups) == 1:
-        right = set(largest)
-        wrong = [voter.name for voter in voters if voter.name not in right]
+    right = max(groups, key=len)
+    if sum(len(group) == len(right) for group in groups) == 1:
+        wrong = [voter for voter in voters if voter not in right]
         verb = "disagrees" if len(wrong) == 1 else "disagree"
-        return f"{', '.join(wrong)} {verb} with the majority"
-    return f"{' against '.join(', '.join(group) for group in groups)}"
+        text = f"{_names(wrong)} {verb} with the majority"
+    else:
+        right, wrong = groups[0], groups[1]
+        text = " against ".join(map(_names, groups))
+    how = difference(right[0], wrong[0])
+    return f"{text}: {how}" if how else text
+
+
+def _names(outcomes: Iterable[StepOutcome]) -> str:
+    return ", ".join(outcome.name for outcome in outcomes)
 
 
 def details_of(

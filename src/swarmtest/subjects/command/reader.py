@@ -14,6 +14,7 @@ from swarmtest.core.dimensions import Dimension, Feature
 from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.core.messages.crashes import RECOGNISERS
 from swarmtest.core.space import Space
+from swarmtest.coverage.native.build import Build
 from swarmtest.subjects.command.features import read_feature, read_features, read_settings
 from swarmtest.subjects.command.specification import (
     COVER,
@@ -64,10 +65,14 @@ def read_specification(path: Path) -> Specification:
     steps = _read_steps(top, meanings)
     oracle = read_oracle(top.section("oracle"), [step.name for step in steps])
     reduce = _read_reduce(top.section("reduce"))
-    mutate = _read_mutate(top.section("mutate")) if "mutate" in top else MutateSection()
+    build = _read_build(top.section("build"), here) if "build" in top else None
+    line = build.line if build else ""
+    mutate = _read_mutate(top.section("mutate"), line) if "mutate" in top else MutateSection()
     top.close()
     space = _space(file, generate, features, settings)
-    spec = Specification(path, description, generate, forms, space, steps, oracle, reduce, mutate)
+    spec = Specification(
+        path, description, generate, forms, space, steps, oracle, reduce, mutate, build
+    )
     check_placeholders(file, spec)
     return spec
 
@@ -241,8 +246,27 @@ def _read_reduce(section: TomlSection) -> ReduceSection:
     return reduce
 
 
-def _read_mutate(section: TomlSection) -> MutateSection:
-    build = section.text("build")
+def _read_build(section: TomlSection, here: Path) -> Build:
+    raw = section.raw("command")
+    command = raw if isinstance(raw, str) else section.words("command")
+    build = Build(
+        command,
+        section.texts("sources"),
+        section.text("output"),
+        here,
+        section.number("seconds", Build.seconds, least=0.001),
+    )
+    if not command:
+        raise section.missing("command", 'how the program is built, like "make"')
+    if not build.output:
+        raise section.missing("output", 'the file that the command writes, like "prog"')
+    section.close()
+    return build
+
+
+def _read_mutate(section: TomlSection, line: str) -> MutateSection:
+    """Read ``[mutate]``; `line` is the command of ``[build]``, with which mutants can be built."""
+    build = section.text("build", line)
     mutate = MutateSection(
         build, section.texts("files"), section.number("seconds", MutateSection.seconds)
     )

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from swarmtest.core.space import Space
+from swarmtest.coverage.native.build import Build
 from swarmtest.subjects.command.toml_reader import placeholders
 
 if TYPE_CHECKING:
@@ -215,6 +216,9 @@ class Specification:
     reduce: ReduceSection
     mutate: MutateSection = MutateSection()
     """How mutants are built; without a build command, the subject has no mutants."""
+    build: Build | None = None
+    """``[build]``: how the program is built. The command runs in the directory of the TOML file, if
+    the output is missing, or a source is not as it was built."""
 
     @property
     def here(self) -> str:

@@ -7,15 +7,13 @@ steps of a test.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import resource
 import shlex
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,7 +23,10 @@ from swarmtest.core.targets import Catalogue, Hits
 from swarmtest.coverage.native.collector import Collector, HitFile, LineNumbers
 from swarmtest.coverage.native.fast import FastCoverage, has_runtime
 from swarmtest.coverage.native.gcov import GcovCoverage, has_counters
+from swarmtest.coverage.native.sanitizers import limits_resident_memory
 from swarmtest.processes.commands import CommandLine, Output, ProcessEnd
+from swarmtest.processes.limits import own_memory_limit_lifted
+from swarmtest.processes.perturbation import note_program, perturbation
 from swarmtest.processes.scratch import Scratch, empty
 from swarmtest.subjects.command.debian_packages import remedy_for
 from swarmtest.subjects.command.specification import CommandCall, Specification, StepSection
@@ -50,28 +51,10 @@ class _GuardedCommand(CommandLine):
     def start(
         self, stdin: int, outputs: Sequence[Output], keep: Sequence[int] = ()
     ) -> subprocess.Popen[bytes]:
-        with _own_memory_limit_lifted():
+        with own_memory_limit_lifted():
             process = super().start(stdin, outputs, keep)
         self.guard(process.pid)
         return process
-
-
-@contextlib.contextmanager
-def _own_memory_limit_lifted() -> Iterator[None]:
-    """Lift this process's memory limit while a command starts, so that it does not inherit it.
-
-    The limit of a command is its `memory`. A program that was built with a sanitizer reserves
-    terabytes, and would not start under the limit of a worker.
-    """
-    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    if soft == hard:
-        yield
-        return
-    resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
 class CommandRunner:
@@ -80,6 +63,7 @@ class CommandRunner:
     def __init__(self, scratch: Scratch, here: str) -> None:
         self._scratch = scratch
         self._here = here
+        note_program()
         self._environment = dict(os.environ)
 
     def places(self, call: CommandCall, directory: Path, test: str) -> Values:
@@ -105,14 +89,19 @@ class CommandRunner:
     ) -> ProcessEnd:
         """Run a command until it ends or reaches its time limit."""
         words = expanded(call.words, values, separator)
-        environment = {**self._environment, "TMPDIR": self._scratch.temporary, **(env or {})}
+        environment = {**self._environment, **perturbation(), **(env or {})}
+        environment["TMPDIR"] = self._scratch.temporary
         environment.update({name: filled(text, values) for name, text in call.env.items()})
         cwd = filled(call.cwd, values) if call.cwd else str(directory)
+        resident = bool(call.memory) and limits_resident_memory(
+            _program(words[0], cwd), environment
+        )
         command = _GuardedCommand(
             tuple(words),
             environment,
             cwd,
-            call.memory and call.memory + extra_memory,
+            call.memory and call.memory + (0 if resident else extra_memory),
+            resident,
             self._scratch.guard,
         )
         stdin = _open(os.path.join(cwd, filled(call.stdin, values)) if call.stdin else os.devnull)
@@ -123,6 +112,13 @@ class CommandRunner:
         finally:
             os.close(stdin)
             self._scratch.guard(0)
+
+
+def _program(word: str, directory: str) -> str:
+    """Return the path of a command's program as a shell finds it; empty if there is none."""
+    if os.sep in word:
+        return os.path.join(directory, word)
+    return shutil.which(word) or ""
 
 
 def _open(path: str) -> int:
@@ -150,6 +146,8 @@ class StepOutcome:
     signal: int = 0
     """The signal that ended it; 0 if it exited by itself."""
     timed_out: bool = False
+    out_of_memory: bool = False
+    """Whether it was ended because it held more than its `memory`."""
     skipped: str = ""
     """Why it did not run; empty if it ran."""
     stdout: bytes = b""
@@ -168,6 +166,8 @@ class StepOutcome:
             return f"skipped: {self.skipped}"
         if self.timed_out:
             return "timeout"
+        if self.out_of_memory:
+            return "out of memory"
         return signal_name(self.signal) if self.signal else f"exit status {self.status}"
 
     @property
@@ -340,6 +340,7 @@ def outcome_of(step: StepSection, ended: ProcessEnd, paths: Mapping[str, str]) -
         None if ended.timed_out else status,
         0 if ended.timed_out else ended.signal,
         ended.timed_out,
+        ended.out_of_memory,
         stdout=stdout,
         stderr=stderr,
         ok=expected and not ended.timed_out,

@@ -8,6 +8,7 @@ from typing import Any
 
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.result import Fault, Result, Verdict
+from swarmtest.coverage.native.program import executed
 from swarmtest.processes.kills import FEWEST_KILLS, run_until_not_killed
 from swarmtest.processes.scratch import Scratch
 from swarmtest.reducer.reducer import ConvertedCriterion
@@ -22,6 +23,7 @@ from swarmtest.subjects.command.reader import read_specification
 from swarmtest.subjects.command.specification import Specification
 from swarmtest.subjects.command.step_runner import CommandRunner, StepRunner
 from swarmtest.subjects.command.test import CommandTest
+from swarmtest.subjects.command.toml_reader import filled
 from swarmtest.subjects.subject import NoTest, Subject
 
 
@@ -68,6 +70,7 @@ class CommandSubject(Subject):
         self._generator: TestGenerator = self._make_generator()
         self._stepper = StepRunner(spec, self._scratch, self._caller)
         self._judge = Judge(spec, load_oracle(spec))
+        self._is_built = False
         self._counts_appearances = any(form.appears for form in spec.forms)
 
     def execute(self, configuration: Configuration, seed: int) -> Result:
@@ -91,6 +94,7 @@ class CommandSubject(Subject):
 
     def generated(self, configuration: Configuration, seed: int) -> GeneratorOutput:
         """Return the generator's output: a test, or the reason why there is none."""
+        self.bring_up_to_date()
         return self._generator.make(configuration, seed)
 
     def generate(self, configuration: Configuration, seed: int) -> Any:
@@ -158,7 +162,19 @@ class CommandSubject(Subject):
         """Return the subject's problems, one line each; `thorough`: try features and tests too."""
         from swarmtest.subjects.command.check import problems_of
 
+        self.bring_up_to_date()
         return problems_of(self, thorough)
+
+    def bring_up_to_date(self) -> None:
+        """Build what ``[build]`` says, unless the sources are as they were built."""
+        if self._is_built:
+            return
+        if self.spec.build is not None:
+            self.spec.build.bring_up_to_date()
+        executed.extend(
+            filled(step.call.words[0], {"here": self.spec.here}) for step in self.spec.steps
+        )
+        self._is_built = True
 
     def close(self) -> None:
         """Remove the temporary directories; this also happens when the process ends."""
@@ -182,6 +198,7 @@ class CommandSubject(Subject):
         )
 
     def _run(self, test: CommandTest) -> Result:
+        self.bring_up_to_date()
         stepped, killed = run_until_not_killed(
             lambda: self._stepper.run(test),
             lambda stepped: stepped.killed,

@@ -18,7 +18,8 @@ Row: TypeAlias = tuple[int, int, tuple[tuple[int, int], ...]]
 RuleRows: TypeAlias = Sequence[tuple[int, Sequence[Row]]]
 """The number of each rule, with its alternatives."""
 Compiled: TypeAlias = Callable[
-    [Sequence[object]], tuple[list[int], list[int], list[int], list[int]]
+    [Sequence[object]],
+    tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]],
 ]
 """Takes which alternatives are on, and returns the fields of `Sizes`."""
 
@@ -28,7 +29,7 @@ def compile_sizes(rows: RuleRows, alternatives: int, never: int) -> Compiled:
 
     >>> rows = [(0, [(0, 1, ()), (1, 2, ((0, 1),))])]  # start: "x" | "(" start ")"
     >>> compile_sizes(rows, 2, 1 << 40)([True, True])
-    ([1], [1], [1, 3], [1, 2])
+    ((1,), (1,), (1, 3), (1, 2))
     """
     rules = range(len(rows))
     sizes = [f"t{rule}" for rule in rules], [f"d{rule}" for rule in rules]
@@ -40,20 +41,35 @@ def compile_sizes(rows: RuleRows, alternatives: int, never: int) -> Compiled:
         f"    {' = '.join([*sizes[0], *sizes[1], *own_sizes, *own_depths])} = {never}",
     ]
     for component, is_loop in _components(rows):
+        inside = {rule for rule, _ in component} if is_loop else set()
         for rule, entry in component:
-            lines += _visit(rule, [row for row in entry if not row[2]], "    ", "")
-        indent, changed = "    ", ""
+            lines += _visit_tokens(rule, [row for row in entry if not row[2]])
+            outer = [row for row in entry if row[2] and not any(o in inside for o, _ in row[2])]
+            lines += _visit(rule, outer, "    ", "")
         if is_loop:
             lines += ["    changed = True", "    while changed:", "        changed = False"]
-            indent, changed = "        ", "changed = True"
         for rule, entry in component:
-            lines += _visit(rule, [row for row in entry if row[2]], indent, changed)
+            inner = [row for row in entry if any(o in inside for o, _ in row[2])]
+            lines += _visit(rule, inner, "        ", "changed = True")
+    # Tuples of numbers cost the garbage collector nothing.
     fields = (", ".join(names) for names in (*sizes, own_sizes, own_depths))
-    lines.append(f"    return {', '.join(f'[{names}]' for names in fields)}")
+    lines.append(f"    return {', '.join(f'({names},)' for names in fields)}")
     namespace: dict[str, Any] = {}
     exec(compile("\n".join(lines), "<swarmtest sizes of a grammar>", "exec"), namespace)
     compiled: Compiled = namespace["sizes"]
     return compiled
+
+
+def _visit_tokens(rule: int, entry: Iterable[Row]) -> list[str]:
+    """Return the code for alternatives of tokens only, as the first of a rule that are visited.
+
+    The largest come first, so that each is the smallest so far and need not be compared.
+    """
+    lines = []
+    for number, own, _ in sorted(entry, key=lambda row: -row[1]):
+        lines += [f"    if o{number}:", f"        s{number} = t{rule} = {own}"]
+        lines += [f"        l{number} = d{rule} = 1"]
+    return lines
 
 
 def _visit(rule: int, entry: Iterable[Row], indent: str, changed: str) -> list[str]:
@@ -62,7 +78,7 @@ def _visit(rule: int, entry: Iterable[Row], indent: str, changed: str) -> list[s
     for number, own, needed in entry:
         sizes = [f"t{other}" if times == 1 else f"{times} * t{other}" for other, times in needed]
         depths = [f"d{other}" for other, _ in needed]
-        depth = f"max({', '.join(depths)})" if len(depths) > 2 else "".join(depths) or "0"
+        depth = f"max({', '.join(depths)})" if len(depths) > 2 else depths[0]
         if len(depths) == 2:  # in half of the time that a call of `max` takes
             depth = "({0} if {0} > {1} else {1})".format(*depths)
         more = f"; {changed}" if changed else ""

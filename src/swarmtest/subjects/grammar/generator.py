@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from swarmtest.core.configuration import Configuration
 from swarmtest.core.constraints import Constraint
 from swarmtest.core.dimensions import Feature
 from swarmtest.core.errors import UserError, did_you_mean
@@ -55,7 +56,8 @@ class GrammarGenerator:
         self._grower = Grower(grammar, self._texts)
         self._printer = Printer(grammar, self._texts)
         self._check_depth()
-        self._plans: dict[tuple[float, ...], GrowthPlan] = {}
+        self._plans: dict[tuple[float, ...] | int, GrowthPlan] = {}
+        """The last plans, by weights or by the bits of the features that are on."""
         self._effective = effective
 
     def _check_depth(self) -> None:
@@ -95,13 +97,22 @@ class GrammarGenerator:
                 raise UserError(f"the grammar has no feature {name!r}{did_you_mean(name, names)}")
         return self.grown(tuple(weights.get(name, 0.0) for name in names), seed)
 
+    def plan_for(self, configuration: Configuration) -> GrowthPlan:
+        """Return the part of the grammar that a configuration leaves; the last plans are kept."""
+        if configuration.fractional:
+            return self.plan(configuration.weights)
+        # One number is found in much less time than all the weights.
+        plan = self._plans.get(configuration.bits)
+        return plan or self._keep(configuration.bits, configuration.weights)
+
     def plan(self, weights: tuple[float, ...]) -> GrowthPlan:
         """Return the part of the grammar that weights leave; the last plans are kept."""
-        plan = self._plans.get(weights)
-        if plan is None:
-            if len(self._plans) > _MOST_PLANS:
-                self._plans.clear()
-            plan = self._plans[weights] = self._grower.plan(weights)
+        return self._plans.get(weights) or self._keep(weights, weights)
+
+    def _keep(self, key: tuple[float, ...] | int, weights: tuple[float, ...]) -> GrowthPlan:
+        if len(self._plans) > _MOST_PLANS:
+            self._plans.clear()
+        plan = self._plans[key] = self._grower.plan(weights)
         return plan
 
     def grown(self, weights: tuple[float, ...], seed: int) -> Tree:

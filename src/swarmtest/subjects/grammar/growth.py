@@ -24,8 +24,10 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
-from typing import Any, TypeAlias
+from operator import itemgetter
+from typing import Any, NamedTuple, TypeAlias
 
 from swarmtest.core.errors import UserError
 from swarmtest.subjects.grammar.model import (
@@ -57,7 +59,9 @@ _NO_ITEM_SHARE = 0.125
 """How often an unlimited repetition gets no more items than it needs, although it could."""
 
 _RULES_PER_TOKEN = 50
-"""The most rules to grow for each token of a text."""
+"""The most rules to grow for each token of a text; after them, few tokens are preferred ..."""
+_RULES_IN_DEPTH = 10
+"""... and after this many times as many rules, the least depth."""
 _MANY_SPARE = 8
 """With more spare tokens than this, what can grow without limit is preferred ..."""
 _PREFERENCE = 0.875
@@ -88,8 +92,7 @@ largest of their least numbers of tokens, the largest of their least depths; the
 of those that can grow without limit, if only some can."""
 
 
-@dataclass(frozen=True)
-class GrowthPlan:
+class GrowthPlan(NamedTuple):
     """The part of the grammar that a configuration leaves."""
 
     options: Mapping[int, _Options]
@@ -104,6 +107,8 @@ class _LazyOptions(dict[int, _Options]):
 
     A configuration may be used only once, and for only some of the rules.
     """
+
+    __slots__ = ("_endless", "_on", "_rules", "_sizes")
 
     def __init__(
         self,
@@ -130,6 +135,17 @@ class _LazyOptions(dict[int, _Options]):
         return options
 
 
+def _selector(places: Sequence[int]) -> Callable[[Sequence[float]], Sequence[float]]:
+    """Return a function that returns what is at these places, in a third of a loop's time."""
+    if len(places) < 2:  # then `itemgetter` does not return a tuple
+        return partial(_selected, tuple(places))
+    return itemgetter(*places)
+
+
+def _selected(places: Sequence[int], values: Sequence[float]) -> Sequence[float]:
+    return tuple(values[place] for place in places)
+
+
 class Grower:
     """Grows random trees of one grammar.
 
@@ -145,8 +161,8 @@ class Grower:
         self._texts = texts
         self._endless = endless_alternatives(grammar)
         number = {name: n for n, name in enumerate(grammar.features)} | {"": -1}
-        self._alternative_features = [number[a.feature] for a in grammar.alternatives]
-        self._part_features = [number[repeat.feature] for repeat in grammar.repeats]
+        self._alternative_weights = _selector([number[a.feature] for a in grammar.alternatives])
+        self._part_weights = _selector([number[repeat.feature] for repeat in grammar.repeats])
         self._prepared = [self._prepare(alternative) for alternative in grammar.alternatives]
 
     def plan(self, weights: Sequence[float]) -> GrowthPlan:
@@ -155,7 +171,7 @@ class Grower:
         Raise `UserError` if no text can be made with these weights.
         """
         every = (*weights, 1.0)  # the last weight is for what is not a feature: number -1
-        on = [every[number] for number in self._alternative_features]
+        on = self._alternative_weights(every)
         sizes = self.tables.sizes(on)
         if sizes.rule_tokens[0] >= NEVER:
             raise UserError(f"nothing can be generated: {self._missing(on, sizes)}")
@@ -166,7 +182,7 @@ class Grower:
             deep = f"every text has {sizes.rule_depth[0]} nested rules, and {DEEPEST} are possible"
             raise UserError(f"nothing can be generated: {deep}")
         options = _LazyOptions(self.grammar.rules, self._endless, on, sizes)
-        return GrowthPlan(options, sizes, [every[number] for number in self._part_features])
+        return GrowthPlan(options, sizes, self._part_weights(every))
 
     def _missing(self, on: Sequence[float], sizes: Sizes) -> str:
         """Return why no text is possible: the first rule, from the start, without alternatives."""
@@ -216,7 +232,9 @@ class Grower:
         """Return a function that grows a rule within a budget of tokens and a depth.
 
         After `most_rules` rules everything is kept as small as possible. Items that can be empty
-        take nothing from the budget, so without this limit they could go on for very long.
+        take nothing from the budget, so without this limit they could go on for very long. Where
+        the fewest tokens take many nested rules, each of which needs several others, that is not
+        enough: after many more rules, everything is kept as flat as possible.
 
         The functions are nested because they share the plan and the counters.
         """
@@ -249,6 +267,8 @@ class Grower:
             grown_rules += 1
             if grown_rules > most_rules:
                 budget = rule_least[rule]
+                if grown_rules > _RULES_IN_DEPTH * most_rules:
+                    depth = min(depth, rule_lowest[rule])
             numbers, sums, most, deepest, endless = options[rule]
             if most <= budget and deepest <= depth:
                 if endless and budget > most + _MANY_SPARE and draw() < _PREFERENCE:

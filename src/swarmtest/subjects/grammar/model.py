@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from swarmtest.core.errors import UserError
 from swarmtest.subjects.grammar.compiled_sizes import Compiled, Row, compile_sizes
@@ -215,8 +215,7 @@ NEVER = 1 << 40
 """The size of a rule that cannot be finished; larger than any real size."""
 
 
-@dataclass(frozen=True)
-class Sizes:
+class Sizes(NamedTuple):
     """The least sizes of rules and alternatives, by number; depth counts nested rules."""
 
     rule_tokens: Sequence[int]
@@ -305,7 +304,7 @@ class SizeTables:
                     # In the first round, the rows after this one are still to come.
                     again.update(users[position][0 if first else 1])
             pending, first = sorted(again), False
-        return Sizes(rule_tokens, rule_depth, tokens, depth)
+        return Sizes(*map(tuple, (rule_tokens, rule_depth, tokens, depth)))
 
 
 def _row(alternative: Alternative) -> Row:

@@ -86,7 +86,8 @@ class GrammarSubject(Subject):
     def generate(self, configuration: Configuration, seed: int) -> Any:
         """Return a text of the grammar, with its tree."""
         try:
-            tree = self.generator.grown(configuration.weights, seed)
+            plan = self.generator.plan_for(configuration)
+            tree = self.generator.grow(plan, seed)
         except UserError as error:
             raise NoTest(str(error)) from None
         return self._test(tree)

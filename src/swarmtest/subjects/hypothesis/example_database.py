@@ -131,7 +131,8 @@ def _same(error: BaseException | None, fault: Fault) -> bool:
     if error is None:
         return False
     signature = fault_in_own_frames(error).signature
-    return fault.signature == signature or fault.signature.endswith(f": {signature}")
+    # A label comes first, and after which rule it was comes last.
+    return signature in fault.signature
 
 
 def _shrink(subject: RuleBasedSubject) -> str:

@@ -87,11 +87,14 @@ _PROXY = "accept.<locals>."
 """Hypothesis calls decorated functions through a function that it compiles as the user's file."""
 
 
-def fault_in_own_frames(error: BaseException, kind: str = "exception", label: str = "") -> Fault:
+def fault_in_own_frames(
+    error: BaseException, kind: str = "exception", label: str = "", operation: str = ""
+) -> Fault:
     """Return the fault of an exception, without the frames of Hypothesis."""
     whole = error.__traceback__
     try:
-        return fault_of_exception(error.with_traceback(_without_hypothesis(whole)), kind, label)
+        own = error.with_traceback(_without_hypothesis(whole))
+        return fault_of_exception(own, kind, label, operation)
     finally:
         error.__traceback__ = whole
 

@@ -19,7 +19,7 @@ from hypothesis.errors import InvalidDefinition
 
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError, did_you_mean
-from swarmtest.core.faults import message_of
+from swarmtest.core.faults import message_of, operation_of_check
 from swarmtest.core.result import Fault, Result, Verdict
 from swarmtest.subjects.hypothesis.code import code_of
 from swarmtest.subjects.hypothesis.declaration import (
@@ -190,7 +190,8 @@ class RuleBasedSubject(Subject):
         except (unittest.SkipTest, *skip_exceptions_to_reraise()) as error:
             return Result(Verdict.INVALID, missing=f"it skipped itself: {message_of(error)}")
         except BaseException as error:
-            fault = self.fault_of(error, run.checking)
+            last = run.noted[-1].rule if run.noted else ""
+            fault = self.fault_of(error, run.checking, last)
         return self._result(run, fault, skipped, why, keep or self.keep_tests)
 
     def _result(
@@ -264,8 +265,11 @@ class RuleBasedSubject(Subject):
 
         return hand_over(self, RuleTest.from_json(test), fault, shrink)
 
-    def fault_of(self, error: BaseException, checking: str = "") -> Fault:
-        """Return the fault of an exception; raise it again if the program did not cause it."""
+    def fault_of(self, error: BaseException, checking: str = "", last: str = "") -> Fault:
+        """Return the fault of an exception; raise it again if the program did not cause it.
+
+        `checking` is the invariant that was checked, `last` the rule that ran last.
+        """
         if isinstance(error, UserError):
             raise error
         if isinstance(error, KeyboardInterrupt | BdbQuit) and self.interruptible:
@@ -273,10 +277,12 @@ class RuleBasedSubject(Subject):
         if isinstance(error, InvalidDefinition):
             raise UserError(f"state machine {self.machine.__name__!r}: {message_of(error)}")
         if checking:
-            return fault_in_own_frames(error, "invariant", f"invariant {checking}:")
+            after = f" after {last}" if last else ""
+            return fault_in_own_frames(error, "invariant", f"invariant {checking}{after}:")
         if isinstance(error, MemoryError):
             return fault_in_own_frames(error, "memory")
-        return fault_in_own_frames(error)
+        operation = operation_of_check(self.machine, error, last)
+        return fault_in_own_frames(error, operation=operation)
 
     def _check_rules(self, test: RuleTest) -> None:
         names = (*self._numbers, *self.initializers)

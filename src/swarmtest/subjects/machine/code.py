@@ -8,6 +8,7 @@ that draws it.
 from __future__ import annotations
 
 import base64
+import builtins
 import dataclasses
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -216,7 +217,7 @@ def code_of(
     writer = ArgumentWriter()
     name, constructor = cls.code_of_start()
     outermost = cls.__qualname__.partition(".")[0]
-    writer.imports.add(_import_line(cls.__module__, outermost))
+    writer.imports |= {_import_line(cls.__module__, outermost), *cls.imports_of_start}
     body = [f"{name} = {constructor}"]
     if test.settings:
         body.append(f"{name}.settings = {dict(test.settings)!r}")
@@ -230,7 +231,7 @@ def code_of(
         body += [*_step_lines(name, step, actions[step.action], labels, arguments), *checks]
     if not checks:
         body += [f"assert {name}.{invariant}() is not False" for invariant in invariants_of(cls)]
-    if cls.stop is not Machine.stop:
+    if cls.stop is not Machine.stop and name == "machine":
         body.append(f"{name}.stop()")
     return "\n".join([*_import_lines(writer.imports), "", *body]) + "\n"
 
@@ -298,10 +299,28 @@ def _step_lines(
         return [call]
     writer.imports.add("from contextlib import suppress")
     errors = ", ".join(map(writer.name, _suppressed(step, action)))
-    return [f"with suppress({errors}):", f"    {call}"]
+    lines = [f"with suppress({errors}):", f"    {call}"]
+    return [*lines, *_restart(name, written.machine, step, action)]
+
+
+def _restart(name: str, machine: type[Machine], step: Step, action: Action) -> list[str]:
+    """Return the code with which a test goes on after a fault that was tolerated."""
+    expected = any(error.__qualname__ == step.raised for error in action.raises)
+    if expected or name != "machine" or not machine.tolerate or machine.tolerate_and != "restart":
+        return []
+    return [f"{name}.stop(); {name}.start()"]
 
 
 def _suppressed(step: Step, action: Action) -> tuple[type[BaseException], ...]:
-    """Return the exception that the step raised if the action names it, else all that it names."""
+    """Return the exception that the step raised, if its name says which it is.
+
+    Otherwise return all that the action names, or, for a fault that was tolerated, any.
+    """
     exact = tuple(error for error in action.raises if error.__qualname__ == step.raised)
-    return exact or action.raises
+    if exact:
+        return exact
+    known = getattr(builtins, step.raised, None)
+    if isinstance(known, type) and issubclass(known, BaseException):
+        return (known,)
+    stands_for_others = any(hasattr(error, "stands_for_others") for error in action.raises)
+    return (Exception,) if stands_for_others or not action.raises else action.raises

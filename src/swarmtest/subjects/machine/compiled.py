@@ -27,7 +27,6 @@ from __future__ import annotations
 import bisect
 import inspect
 import linecache
-import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -38,6 +37,7 @@ from swarmtest.core.faults import message_of
 from swarmtest.core.space import Space
 from swarmtest.subjects.machine.generators import Generator, as_generator
 from swarmtest.subjects.machine.machine import ACTION, INVARIANT, Action, FromPool, Machine, Pool
+from swarmtest.subjects.machine.mixtures.program_random import ProgramRandom
 from swarmtest.subjects.machine.values import Ref, to_json
 
 # Reading what a machine class declares, with all checks.
@@ -146,7 +146,11 @@ def _read_action(
         raise UserError(f"{where}: when is a function of the machine, not {when!r}")
     if into is not None and not isinstance(into, Pool):
         raise UserError(f"{where}: into is a Pool, not {into!r}")
-    raises = raises if isinstance(raises, tuple) else (raises,)
+    everywhere = cls.expected_exceptions() if issubclass(cls, Machine) else ()
+    raises = (
+        *(raises if isinstance(raises, tuple) else (raises,)),
+        *(everywhere if isinstance(everywhere, tuple) else (everywhere,)),
+    )
     if not all(inspect.isclass(e) and issubclass(e, BaseException) for e in raises):
         raise UserError(f"{where}: raises is an exception class, or several, not {raises!r}")
     parameters = _check_arguments(where, method, arguments)
@@ -237,9 +241,15 @@ class CompiledMachine:
 
 
 def compile_machine(
-    cls: type[Machine], changed: Callable[[Action], Action] | None = None
+    cls: type[Machine],
+    changed: Callable[[Action], Action] | None = None,
+    tolerates: Callable[..., bool] | None = None,
 ) -> CompiledMachine:
-    """Generate and compile the loops of a machine class; `changed` may change its actions."""
+    """Generate and compile the loops of a machine class; `changed` may change its actions.
+
+    `tolerates` is called with the machine and what an action or an invariant raised; the test goes
+    on if it returns true.
+    """
     actions = tuple(actions_of(cls))
     if changed is not None:
         actions = tuple(map(changed, actions))
@@ -252,6 +262,8 @@ def compile_machine(
     possible = tuple(_guard(action) for action in actions)
     names["possible"] = possible
     lines = _check_source(cls)
+    if tolerates is not None:
+        names["tolerates"] = tolerates
     for how in ("plain", "weighted", "renormalised"):
         lines += _run_source(cls, actions, names, how)
     source = "\n".join(lines) + "\n"
@@ -344,7 +356,15 @@ def _run_source(
             "                continue",
         ]
     lines += _dispatch(actions, names, 0, len(actions), " " * 12)
-    if invariants_of(cls):
+    if invariants_of(cls) and "tolerates" in names:
+        lines += [
+            "            try:",
+            "                check(m)",
+            "            except Exception as error:",
+            "                if not tolerates(m, error, restart=True):",
+            "                    raise",
+        ]
+    elif invariants_of(cls):
         lines.append("            check(m)")
     return [
         *lines,
@@ -396,20 +416,27 @@ def _call_source(action: Action, number: int, names: dict[str, Any]) -> list[str
             "if result is not None:",
             f"    m.{action.into.name}.entries.append(({label}, result))",
         ]
-    if not action.raises:
+    if not action.raises and "tolerates" not in names:
         return [*lines, call, *store_result]
     names[f"raises{number}"] = action.raises
+    tolerated = [
+        "except Exception as error:",
+        "    if not tolerates(m, error):",
+        "        raise",
+        "    rescued(error)",
+    ]
     return [
         *lines,
         "try:",
         f"    {call}",
         f"except raises{number} as error:",
         "    rescued(error)",
+        *(tolerated if "tolerates" in names else []),
         *(["else:", *("    " + line for line in store_result)] if store_result else []),
     ]
 
 
-class WatchedRandom(random.Random):
+class WatchedRandom(ProgramRandom):
     """A random source that is told when the argument at a position of a step is about to be drawn.
 
     With it, a trial is generated again to find where the draw of an argument begins (see `redraw`).

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import math
 import random
 import string
 from collections.abc import Callable, Sequence
@@ -16,11 +17,18 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from swarmtest.core.errors import UserError
+from swarmtest.subjects.machine.mixtures.numbers import any_float, mixed_float, mixed_integer
+from swarmtest.subjects.machine.mixtures.texts import any_text, mixed_binary, mixed_text, note
 
 T = TypeVar("T")
 
-_MAX_SCALED = 1 << 32
-"""Up to this many values ``int(random() * n)`` is uniform to better than one in two million."""
+_MEDIUM, _WIDE = 1 << 12, 1 << 24
+"""With more values than the first, half of the numbers of a range are not drawn uniformly; with
+more than the second, most of them."""
+_MIXED_TEXTS = 0.3
+"""The share of texts and bytes whose letters are not independent."""
+_REPEATED_ELEMENTS = 1 / 8
+"""The share of lists in which an element is put into a second place."""
 _HYPOTHESIS_TRIES = 50
 
 
@@ -44,10 +52,18 @@ class Generator(Generic[T]):
     """All values that can be drawn, the simplest first, if there are few."""
     bounds: tuple[float, float] | None = None
     """The smallest and the largest number that can be drawn; None if it draws no numbers."""
+    mixed: bool = False
+    """Whether constants of the program, and values that the test has used, are among the values."""
 
 
 def integers(low: int = -100, high: int = 100) -> Generator[int]:
-    """Draw whole numbers from `low` to `high`, both included, uniformly.
+    """Draw whole numbers from `low` to `high`, both included.
+
+    Up to 4,096 values are equally likely. In a wider range half of the numbers, and in one of more
+    than 16 million nearly all, are those at which programs change their minds: the ends of the
+    range, numbers near 0, powers of two and their neighbours, numbers of any length, numbers that
+    the test has used, those that the source of the program under test mentions, and those with
+    which the program has compared in vain (see `Machine.compared`).
 
     >>> integers(1, 6).draw(random.Random(0)) in range(1, 7)
     True
@@ -55,35 +71,73 @@ def integers(low: int = -100, high: int = 100) -> Generator[int]:
     if high < low:
         raise UserError(f"integers({low}, {high}): low is above high")
     span = high - low + 1
-    if span > _MAX_SCALED:
+    allows = _within(int, low, high)
+    if span > _WIDE:
         return Generator(
-            lambda rng: low + rng.randrange(span),
+            lambda rng: mixed_integer(rng, low, high),
             immutable=True,
-            allows=_within(int, low, high),
+            allows=allows,
             bounds=(low, high),
+            mixed=True,
+        )
+    uniform = f"{low} + int(random() * {span})" if low else f"int(random() * {span})"
+    if span > _MEDIUM:
+        return Generator(
+            lambda rng: (
+                mixed_integer(rng, low, high)
+                if rng.random() < 0.5
+                else low + int(rng.random() * span)
+            ),
+            f"mixed(rng, {low}, {high}) if random() < 0.5 else {uniform}",
+            {"mixed": mixed_integer},
+            immutable=True,
+            allows=allows,
+            bounds=(low, high),
+            mixed=True,
         )
     return Generator(
         lambda rng: low + int(rng.random() * span),
-        f"{low} + int(random() * {span})" if low else f"int(random() * {span})",
+        uniform,
         immutable=True,
-        allows=_within(int, low, high),
+        allows=allows,
         bounds=(low, high),
     )
 
 
-def floats(low: float = -1.0, high: float = 1.0) -> Generator[float]:
-    """Draw floating-point numbers from `low` to `high`.
+def floats(low: float | None = -1.0, high: float | None = 1.0) -> Generator[float]:
+    """Draw floating-point numbers from `low` to `high`, both included.
+
+    A quarter of them are special: the ends, zeros of both signs, whole numbers, powers of two,
+    numbers of the program's source. With None for both, any float is drawn, also NaN and infinity.
 
     >>> 0 <= floats(0, 1).draw(random.Random(0)) <= 1
     True
+    >>> any(x != x for x in map(floats(None, None).draw, map(random.Random, range(200))))
+    True
     """
+    if low is None or high is None:
+        if low is not None or high is not None:
+            raise UserError(f"floats({low}, {high}): None stands for both ends, or for neither")
+        return Generator(
+            any_float, immutable=True, allows=lambda value: type(value) is float, mixed=True
+        )
+    low, high = float(low), float(high)
+    if not (low <= high and math.isfinite(high - low)):
+        raise UserError(
+            f"floats({low}, {high}): low is at most high, and their difference a number; "
+            "floats(None, None) draws any float"
+        )
     span = high - low
     return Generator(
-        lambda rng: low + rng.random() * span,
-        f"{low!r} + random() * {span!r}",
+        lambda rng: (
+            mixed_float(rng, low, high) if rng.random() < 0.25 else low + rng.random() * span
+        ),
+        f"mixed(rng, {low!r}, {high!r}) if random() < 0.25 else {low!r} + random() * {span!r}",
+        {"mixed": mixed_float},
         immutable=True,
         allows=_within(float, low, high),
         bounds=(low, high),
+        mixed=True,
     )
 
 
@@ -130,41 +184,79 @@ def just(value: T) -> Generator[T]:
 
 
 def text(
-    alphabet: str = string.ascii_lowercase, max_size: int = 10, min_size: int = 0
+    alphabet: str | None = string.ascii_lowercase, max_size: int = 10, min_size: int = 0
 ) -> Generator[str]:
     """Draw strings over an alphabet, every length from `min_size` to `max_size` equally likely.
 
+    Some are repeated letters, texts that the test has used or that differ from one in one place,
+    and texts that the program's source mentions. With None as the alphabet, any character is drawn,
+    also surrogates, and parts that parsers care about.
+
     >>> len(text("ab", max_size=3).draw(random.Random(0))) <= 3
+    True
+    >>> len(text(None, max_size=30).draw(random.Random(0))) <= 30
     True
     """
     size = _sizes(min_size, max_size)
+    if alphabet is None:
+
+        def draw_any(rng: random.Random) -> str:
+            drawn = any_text(rng, min_size, max_size)
+            note(rng, drawn)
+            return drawn
+
+        return Generator(
+            draw_any,
+            immutable=True,
+            allows=lambda value: type(value) is str and min_size <= len(value) <= max_size,
+            mixed=True,
+        )
+    if not alphabet and max_size:
+        raise UserError("text() needs at least one letter in its alphabet")
     letters = frozenset(alphabet)
 
     def draw(rng: random.Random) -> str:
-        return "".join(rng.choices(alphabet, k=size(rng)))
+        if rng.random() < _MIXED_TEXTS:
+            drawn = mixed_text(rng, alphabet, letters, min_size, max_size)
+        else:
+            drawn = "".join(rng.choices(alphabet, k=size(rng)))
+        note(rng, drawn)
+        return drawn
 
     def allows(value: Any) -> bool:
         return type(value) is str and min_size <= len(value) <= max_size and letters >= set(value)
 
-    return Generator(draw, immutable=True, allows=allows)
+    return Generator(draw, immutable=True, allows=allows, mixed=True)
 
 
 def binary(max_size: int = 10, min_size: int = 0) -> Generator[bytes]:
     """Draw byte strings, every length from `min_size` to `max_size` equally likely.
+
+    Some are repeated bytes, text, or nearly equal to one that the test has used.
 
     >>> len(binary(max_size=3).draw(random.Random(0))) <= 3
     True
     """
     size = _sizes(min_size, max_size)
 
+    def draw(rng: random.Random) -> bytes:
+        if rng.random() < _MIXED_TEXTS:
+            drawn = mixed_binary(rng, min_size, max_size)
+        else:
+            drawn = rng.randbytes(size(rng))
+        note(rng, drawn)
+        return drawn
+
     def allows(value: Any) -> bool:
         return type(value) is bytes and min_size <= len(value) <= max_size
 
-    return Generator(lambda rng: rng.randbytes(size(rng)), immutable=True, allows=allows)
+    return Generator(draw, immutable=True, allows=allows, mixed=True)
 
 
 def lists(elements: Any, max_size: int = 5, min_size: int = 0) -> Generator[list[Any]]:
     """Draw lists of drawn elements, every length from `min_size` to `max_size` equally likely.
+
+    In one of eight lists, an element appears again in another place.
 
     >>> all(0 <= x <= 9 for x in lists(integers(0, 9)).draw(random.Random(0)))
     True
@@ -176,9 +268,15 @@ def lists(elements: Any, max_size: int = 5, min_size: int = 0) -> Generator[list
         fits = type(value) is list and min_size <= len(value) <= max_size
         return fits and possible is not None and all(map(possible, value))
 
-    return Generator(
-        lambda rng: [draw(rng) for _ in range(size(rng))], allows=allows if possible else None
-    )
+    repeats = _REPEATED_ELEMENTS if element.immutable else 0.0
+
+    def draw_list(rng: random.Random) -> list[Any]:
+        items = [draw(rng) for _ in range(size(rng))]
+        if len(items) > 1 and rng.random() < repeats:
+            items[int(rng.random() * len(items))] = items[int(rng.random() * len(items))]
+        return items
+
+    return Generator(draw_list, allows=allows if possible else None, mixed=element.mixed)
 
 
 def tuples(*parts: Any) -> Generator[tuple[Any, ...]]:
@@ -198,6 +296,7 @@ def tuples(*parts: Any) -> Generator[tuple[Any, ...]]:
         lambda rng: tuple(g.draw(rng) for g in generators),
         immutable=all(g.immutable for g in generators),
         allows=allows if all(possible) else None,
+        mixed=any(g.mixed for g in generators),
     )
 
 
@@ -215,6 +314,7 @@ def one_of(*options: Any) -> Generator[Any]:
         lambda rng: generators[int(rng.random() * len(generators))].draw(rng),
         immutable=all(g.immutable for g in generators),
         allows=lambda value: any(p is not None and p(value) for p in possible),
+        mixed=any(g.mixed for g in generators),
     )
 
 

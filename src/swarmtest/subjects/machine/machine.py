@@ -16,8 +16,9 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeVar, overload
 
 from swarmtest.core.constraints import Constraint
-from swarmtest.core.dimensions import Feature, Setting
+from swarmtest.core.dimensions import Dimension, Feature
 from swarmtest.core.errors import UserError
+from swarmtest.core.result import Fault
 from swarmtest.core.targets import Covered, Hits
 from swarmtest.subjects.machine.generators import Generator
 
@@ -178,10 +179,29 @@ class Machine:
 
     steps: ClassVar[int | tuple[int, int] | Callable[[random.Random], int]] = 100
     """Steps of a test: a number, a range (low, high), or a function of a random source."""
-    dimensions: ClassVar[Sequence[Setting]] = ()
-    """Settings in addition to the features; read them as ``self.settings["name"]``."""
+    dimensions: ClassVar[Sequence[Dimension]] = ()
+    """Settings in addition to the actions; read them as ``self.settings["name"]``. A `Feature` is
+    a mode, like an option of the start: it is on or off in a test. An `Integer` named ``steps`` is
+    the length of the test. All of them have roles."""
     constraints: ClassVar[Sequence[Constraint]] = ()
     """Constraints between features, in addition to the options of the actions."""
+
+    raises: ClassVar[Any] = ()
+    """Exceptions that are a correct outcome of every action, in addition to the actions' own."""
+    tolerate: Sequence[str] = ()
+    """Known faults after which a test goes on, each named by its id or by a part of its signature.
+    They are counted as events."""
+    tolerate_and: ClassVar[str] = "restart"
+    """What happens after a tolerated fault: `restart`, with `stop` and `start`, or `go on`. After
+    an invariant was violated, the test always restarts."""
+
+    compared: ClassVar[bool | None] = None
+    """Whether failed comparisons of the program are logged, so that generators can draw the values
+    that it compares with (see `mixtures.comparisons`). None: if a generator makes use of them."""
+
+    value_features: ClassVar[bool] = False
+    """Whether classes of argument values are features, which tests may leave out (see
+    `value_features`)."""
 
     settings: Mapping[str, Any] = MappingProxyType({})
     """The values of `dimensions` in the current test."""
@@ -209,6 +229,14 @@ class Machine:
         return self
 
     @classmethod
+    def expected_exceptions(cls) -> Any:
+        """Return the exceptions that are a correct outcome of every action."""
+        return cls.raises
+
+    imports_of_start: ClassVar[tuple[str, ...]] = ()
+    """Lines that the code of `code_of_start` needs, like ``from shop import Till``."""
+
+    @classmethod
     def code_of_start(cls) -> tuple[str, str]:
         """Return the name of the machine in a printed test, and the code that creates it."""
         return "machine", f"{cls.__qualname__}()"
@@ -233,10 +261,31 @@ class Machine:
 
         If its coverage is unknown, the test still counts, and its coverage is marked as missing.
         """
-        if run.hits is not None:
-            self._covered += (run.hits,)
+        hits = run.hits  # read once: a library forgets what was read
+        if hits is not None:
+            self._covered += (hits,)
         if run.missing:
             self._missing = run.missing
+
+    def tolerates(self, error: Exception, fault: Fault, *, restart: bool = False) -> bool:
+        """Return whether a fault is a known one, and the test goes on; then it is counted.
+
+        >>> from swarmtest.core.faults import fault_of_exception
+        >>> machine = Machine()
+        >>> machine.tolerate = ["KeyError"]
+        >>> error = KeyError(3)
+        >>> machine.tolerates(error, fault_of_exception(error)), machine.hits()
+        (True, ('event:tolerated ce42a992: KeyError',))
+        """
+        known = any(name == fault.id or name in fault.signature for name in self.tolerate)
+        if known:
+            self.event(f"tolerated {fault.id}: {fault.signature}")
+            if restart or self.tolerate_and == "restart":
+                for name in self._pools:
+                    getattr(self, name).entries.clear()
+                self.stop()
+                self.start()
+        return known
 
     def hits(self) -> tuple[str, ...]:
         """Return the events of the test so far, as targets."""

@@ -13,7 +13,6 @@ An argument from a list of options (`sampled_from`) is saved as its number in th
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ from swarmtest.core.errors import UserError
 from swarmtest.subjects.machine.compiled import ArgumentSnapshot, WatchedRandom
 from swarmtest.subjects.machine.generators import Generator
 from swarmtest.subjects.machine.machine import Action, FromPool, Machine
+from swarmtest.subjects.machine.mixtures.program_random import ProgramRandom
 from swarmtest.subjects.machine.test import MachineTest, Step, drawn_arguments
 from swarmtest.subjects.machine.values import from_json, to_json
 
@@ -75,7 +75,8 @@ class Redraw:
             if "$option" in data:
                 return _option(source, data["$option"])
             if "$drawn" in data:
-                return _drawn(source, self._states, tuple(data["$drawn"]))
+                module = self._subject.machine.__module__
+                return _drawn(source, self._states, tuple(data["$drawn"]), module)
         return from_json(data)
 
 
@@ -93,7 +94,7 @@ def random_states(
         raise UserError(
             "this test has an argument to draw again, and does not say from which seed"
         ) from None
-    watched = _StatesBefore(wanted)
+    watched = _StatesBefore(wanted, subject.machine.__module__)
     journal, subject.journal = subject.journal, watched.note_step
     try:
         subject.generate_with(watched, configuration, seed)
@@ -115,7 +116,7 @@ def drawn_argument(
     place = (step, position)
     source = list(subject.actions[action].arguments.values())[position]
     assert isinstance(source, Generator)
-    return _drawn(source, random_states(subject, origin, {place}), place)
+    return _drawn(source, random_states(subject, origin, {place}), place, machine.__module__)
 
 
 def option_argument(machine: type[Machine], action: str, position: int, number: int) -> Any:
@@ -127,14 +128,14 @@ def option_argument(machine: type[Machine], action: str, position: int, number: 
     return _option(source, number)
 
 
-def _drawn(source: Generator[Any], states: Mapping[Place, Any], place: Any) -> Any:
+def _drawn(source: Generator[Any], states: Mapping[Place, Any], place: Any, module: str) -> Any:
     if place not in states:
         raise UserError(
             f"the argument drawn for step {place[0]} of the trial cannot be drawn again: the "
             "subject has changed since"
         )
-    rng = random.Random()
-    rng.setstate(states[place])
+    rng = ProgramRandom(module)
+    rng.set_draw_state(states[place])
     return source.draw(rng)
 
 
@@ -151,8 +152,8 @@ class _Enough(BaseException):
 class _StatesBefore(WatchedRandom):
     """Notes the state of the random source before each wanted draw."""
 
-    def __init__(self, wanted: set[Place]) -> None:
-        super().__init__(0)
+    def __init__(self, wanted: set[Place], module: str = "") -> None:
+        super().__init__(module)
         self.states: dict[Place, Any] = {}
         self._wanted = wanted
         self._step = 1
@@ -164,6 +165,6 @@ class _StatesBefore(WatchedRandom):
     def begin_argument(self, position: int) -> None:
         place = (self._step, position)
         if place in self._wanted:
-            self.states[place] = self.getstate()
+            self.states[place] = self.draw_state()
             if len(self.states) == len(self._wanted):
                 raise _Enough

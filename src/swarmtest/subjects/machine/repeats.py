@@ -2,7 +2,8 @@
 
 Where keys come from a large range, two of them are seldom equal by chance. A subject with `repeats`
 replaces a share of the drawn numbers and texts, also inside lists and tuples, by values that the
-test has used already, if the generator could have drawn them.
+test has used already, if the generator could have drawn them. Values of another test, such as one
+that failed, can count as used from the beginning.
 """
 
 from __future__ import annotations
@@ -31,13 +32,15 @@ class UsedValues:
     1
     """
 
-    def __init__(self, share: float) -> None:
+    def __init__(self, share: float, values: Sequence[Any] = ()) -> None:
+        """Create it; `values` count as used before the first step of each test."""
         self._share = share
-        self._values: list[Any] = []
+        self._first = tuple(values)
+        self._values: list[Any] = list(values)
 
     def forget(self) -> None:
         """Begin a new test."""
-        self._values.clear()
+        self._values[:] = self._first
 
     def action(self, action: Action) -> Action:
         """Return an action whose arguments repeat now and then."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.core.result import Result, Verdict
-from swarmtest.subjects.machine.machine import FromPool, Machine
+from swarmtest.subjects.machine.machine import Action, FromPool, Machine
 from swarmtest.subjects.machine.redraw import Redraw
 from swarmtest.subjects.machine.test import MachineTest, Step, drawn_arguments
 from swarmtest.subjects.machine.values import Ref
@@ -24,6 +24,15 @@ if TYPE_CHECKING:
 _TRIES = 3
 
 
+def name_of(error: BaseException) -> str:
+    """Return the name of an exception's type; of one that stands for another, that of the other.
+
+    >>> name_of(KeyError(3))
+    'KeyError'
+    """
+    return type(getattr(error, "original", error)).__qualname__
+
+
 class StepRecord(list[Any]):
     """The steps of the current test, and which of them ended in an expected exception."""
 
@@ -31,7 +40,7 @@ class StepRecord(list[Any]):
 
     def rescued(self, error: BaseException) -> None:
         """Record that the last step raised an exception that is a correct outcome."""
-        self.raised = (*self.raised, (len(self), type(error).__qualname__))
+        self.raised = (*self.raised, (len(self), name_of(error)))
 
 
 class Journal(StepRecord):
@@ -60,7 +69,7 @@ class Journal(StepRecord):
 
     def rescued(self, error: BaseException) -> None:
         super().rescued(error)
-        self._tell({"raised": type(error).__qualname__})
+        self._tell({"raised": name_of(error)})
 
 
 def journalled(entries: Sequence[Any]) -> tuple[Step, ...]:
@@ -129,6 +138,8 @@ class MachineReplay:
         self._values: dict[int, Any] = {}
         self._raised: dict[int, str] = {}
         self._position = 0
+        self._last = ""
+        """The action that ran last."""
         self._redraw = Redraw(subject, test)
 
     def run(self, noting: bool = False) -> Result:
@@ -143,7 +154,7 @@ class MachineReplay:
         fault = None
         self._redraw.prepare()
         try:
-            machine = subject.machine()
+            machine = subject.new_machine()
             machine.settings = dict(self._test.settings)
             try:
                 machine.start()
@@ -155,11 +166,12 @@ class MachineReplay:
             finally:
                 machine.stop()
         except BaseException as error:
-            fault = subject.fault_of(error)
+            fault = subject.fault_of(error, self._last)
         hits = machine.hits() if machine is not None else ()
         verdict = Verdict.FAILED if fault else Verdict.PASSED
         test = self._with_raised() if noting else self._test
-        return Result(verdict, fault, tuple(used), hits, sum(used), skipped, test.to_json())
+        counts = (*used, *(0 for _ in subject.modes))
+        return Result(verdict, fault, counts, hits, sum(used), skipped, test.to_json())
 
     def _with_raised(self) -> MachineTest:
         steps = tuple(
@@ -184,19 +196,35 @@ class MachineReplay:
             return False
         self._consume(machine, action.arguments, step)
         used[number] += 1
+        self._last = step.action
         keys = list(values)
         positional = [values[key] for key in keys[: action.positional]]
         named = {key: values[key] for key in keys[action.positional :]}
         try:
-            result = getattr(machine, action.name)(*positional, **named)
+            result = self.call(machine, action, positional, named)
         except action.raises as error:
             result = None
-            self._raised[self._position] = type(error).__qualname__
+            self._raised[self._position] = name_of(error)
+        except Exception as error:
+            if not self._subject.tolerates(machine, error):
+                raise
+            result = None
+            self._raised[self._position] = name_of(error)
         if action.into is not None and result is not None:
             self._values[step.label] = result
             getattr(machine, action.into.name).entries.append((step.label, result))
-        self._subject.compiled.check(machine)
+        try:
+            self._subject.compiled.check(machine)
+        except Exception as error:
+            if not self._subject.tolerates(machine, error, restart=True):
+                raise
         return True
+
+    def call(
+        self, machine: Machine, action: Action, positional: list[Any], named: dict[str, Any]
+    ) -> Any:
+        """Call an action."""
+        return getattr(machine, action.name)(*positional, **named)
 
     def _resolve(self, values: dict[str, Any]) -> bool:
         """Replace references by the values they stand for; return False if one is missing."""

@@ -13,11 +13,26 @@ from types import TracebackType
 from typing import Any, TypeAlias
 
 from swarmtest.core.configuration import Configuration
+from swarmtest.core.dimensions import Integer, Scalar
 from swarmtest.core.errors import UserError
-from swarmtest.core.faults import examinable, fault_of_exception, message_of
+from swarmtest.core.faults import (
+    examinable,
+    fault_of_exception,
+    message_of,
+    operation_of_check,
+)
 from swarmtest.core.result import Fault, Result, Verdict
-from swarmtest.subjects.machine.compiled import compile_machine, invariants_of, space_of
-from swarmtest.subjects.machine.machine import Machine
+from swarmtest.core.space import Space
+from swarmtest.subjects.machine.compiled import (
+    actions_of,
+    compile_machine,
+    invariants_of,
+    space_of,
+)
+from swarmtest.subjects.machine.generators import Generator
+from swarmtest.subjects.machine.machine import Action, Machine
+from swarmtest.subjects.machine.mixtures.comparisons import log_into, watch_comparisons
+from swarmtest.subjects.machine.mixtures.program_random import ProgramRandom
 from swarmtest.subjects.machine.redraw import origin_of, saved_argument
 from swarmtest.subjects.machine.repeats import UsedValues
 from swarmtest.subjects.machine.replay import (
@@ -28,9 +43,12 @@ from swarmtest.subjects.machine.replay import (
     journalled,
 )
 from swarmtest.subjects.machine.test import MachineTest, Step, drawn_arguments
-from swarmtest.subjects.subject import Subject
+from swarmtest.subjects.machine.value_features import ValueFeatures, with_value_features
+from swarmtest.subjects.subject import Subject, named_fault
 
 _PASSED = Verdict.PASSED
+LENGTH = "steps"
+"""The setting of a machine that is the length of its tests."""
 _MAX_CACHED_PICKS = 4096
 """Configurations whose list of included actions is cached."""
 
@@ -69,35 +87,88 @@ class MachineSubject(Subject):
         steps: int | tuple[int, int] | None = None,
         harness: bool = True,
         repeats: float = 0.0,
+        tolerate: Sequence[str] = (),
+        values: Sequence[Any] = (),
+        value_features: bool | None = None,
     ) -> None:
-        """Create the subject; `repeats` is the share of values that repeat earlier ones."""
+        """Create the subject.
+
+        `repeats` is the share of values that repeat earlier ones, `tolerate` names faults after
+        which a test goes on, in addition to the machine's own. With `repeats`, `values` count as
+        used before the first step. `value_features`: whether classes of argument values are
+        features; None: as the machine says.
+        """
         self.machine = machine
         self.harness = _file_of(machine) if harness else ""
         """The file that only drives the program; empty if the machine is derived from a class."""
         self.name = name or f"{machine.__module__}:{machine.__qualname__}"
         self.space = space_of(machine)
-        self._used = UsedValues(repeats) if repeats else None
-        self.compiled = compile_machine(machine, self._used.action if self._used else None)
+        self._repeats, self._values = repeats, tuple(values)
+        self._used = UsedValues(repeats, values) if repeats else None
+        self.tolerated = (*machine.tolerate, *tolerate)
+        """The faults after which a test goes on."""
+        if machine.tolerate_and not in ("restart", "go on"):
+            raise UserError(
+                f"machine {machine.__name__!r}: tolerate_and is 'restart' or 'go on', not "
+                f"{machine.tolerate_and!r}"
+            )
+        self.value_features = machine.value_features if value_features is None else value_features
+        """Whether classes of argument values are features."""
+        own_features = self.space.feature_names
+        self._values_of = None
+        if self.value_features:
+            actions = actions_of(machine)
+            self._values_of = ValueFeatures(actions, own_features)
+            self.space = with_value_features(self.space, actions, self._values_of.names)
+        self.compiled = compile_machine(
+            machine,
+            self._changed_action if self._used or self._values_of else None,
+            self.tolerates if self.tolerated else None,
+        )
         self.actions = {action.name: action for action in self.compiled.actions}
+        self.modes = self.space.feature_names[len(self.actions) :]
+        """The features that are not actions: modes, which the machine reads among its settings, and
+        classes of values. They take no steps, so how much of them is in a test is no question."""
+        self._modes_read = own_features[len(self.actions) :]
+        self._first_value = len(own_features)
+        self._action_bits = (1 << len(self.actions)) - 1
+        self._steps = steps
         self._length = _length(machine, steps)
+        # A length that was asked for takes precedence over the setting.
+        self._length_is_drawn = steps is None and _has_length(machine, self.space)
         self._check = self.compiled.check
         self._guarded = any(guard is not None for guard in self.compiled.possible)
         self._stops = machine.stop is not Machine.stop
-        self._rng = random.Random(0)
+        self._rng: random.Random = ProgramRandom(machine.__module__)
         # Random.seed() is Python code that looks at the type of the seed first; this is the C
         # function that it calls, which is faster.
         self._reseed = super(random.Random, self._rng).seed
         self._picks: dict[int, list[int]] = {}
+        self._mixed = any(
+            isinstance(source, Generator) and source.mixed
+            for action in self.compiled.actions
+            for source in action.arguments.values()
+        )
+        """Whether draws depend on what the test has drawn and compared before."""
+        self._watched = not (self._mixed if machine.compared is None else machine.compared)
 
     def execute(self, configuration: Configuration, seed: int) -> Result:
         """Generate a test while running it."""
         rng = self._rng
         self._reseed(seed)
         rng.gauss_next = None  # type: ignore[attr-defined]  # Random.seed() resets this too
+        if self._mixed:
+            self._begin_values(rng)
+        if self._values_of is not None:
+            self._values_of.begin(configuration.weights[self._first_value :])
         if self._used is not None:
             self._used.forget()
         count = self._length if type(self._length) is int else self._draw_length(rng)
+        if self._length_is_drawn:
+            count = configuration[LENGTH]
         run, picks, weights, bounds = self._loop(configuration)
+        if self.modes and not configuration.bits & self._action_bits:
+            count = 0  # with modes, a configuration that is not empty may have no action
         record = StepRecord() if self.journal is None else self._journal(configuration, seed)
         tally: list[int] = []
         another = self._guarded and ReplacementAction(
@@ -106,9 +177,9 @@ class MachineSubject(Subject):
         machine = None
         fault = None
         try:
-            machine = self.machine()
-            if configuration.space.settings:
-                machine.settings = configuration.settings
+            machine = self.new_machine()
+            if configuration.space.settings or self._modes_read:
+                machine.settings = self.settings_of(configuration)
             try:
                 machine.start()
                 self._check(machine)
@@ -128,10 +199,13 @@ class MachineSubject(Subject):
                 if self._stops:
                     machine.stop()
         except BaseException as error:
-            fault = self.fault_of(error)
+            last = self.compiled.actions[record[-1][0]].name if record else ""
+            fault = self.fault_of(error, last)
         hits = machine.hits() if machine is not None and machine._events else ()
         skipped = tally.pop() if tally else 0
         used = tuple(tally) if tally else (0,) * len(self.actions)
+        if self.modes:
+            used += (0,) * len(self.modes)
         if fault is None and not self.keep_tests:
             result = Result(_PASSED, None, used, hits, len(record), skipped)
         else:
@@ -141,6 +215,15 @@ class MachineSubject(Subject):
         if machine is not None and (machine._covered or machine._missing):
             return result._replace(covered=machine._covered, missing=machine._missing)
         return result
+
+    def _begin_values(self, rng: random.Random) -> None:
+        """Forget the values of the test before; watch the program's comparisons from now on."""
+        if not self._watched:
+            self._watched = True
+            watch_comparisons(self.machine.__module__)
+        if isinstance(rng, ProgramRandom):
+            rng.begin()
+            log_into(rng.compared)
 
     def generate(self, configuration: Configuration, seed: int) -> Any:
         """Return the test that a configuration and a seed give; it is run to find out."""
@@ -167,6 +250,7 @@ class MachineSubject(Subject):
         """Return the result of a test that ended its process, from its journal entries."""
         test = self._test_of_journal(entries, configuration)
         used = tuple(sum(step.action == name for step in test.steps) for name in self.actions)
+        used += (0,) * len(self.modes)
         return Result(Verdict.FAILED, fault, used, (), len(test), 0, test.to_json())
 
     def run(self, test: Any) -> Result:
@@ -187,7 +271,7 @@ class MachineSubject(Subject):
         """Return the test without unneeded steps, with simpler arguments, in a canonical order."""
         from swarmtest.subjects.machine.reduction import reduced_machine_test
 
-        defaults = self.space.default().settings
+        defaults = self.space.default().settings | dict.fromkeys(self._modes_read, False)
         whole = MachineTest.from_json(test)
         return reduced_machine_test(whole, self.actions, defaults, interesting).to_json()
 
@@ -199,10 +283,71 @@ class MachineSubject(Subject):
         """Return a saved test with its steps replaced."""
         return replace(MachineTest.from_json(test), steps=tuple(parts)).to_json()
 
-    def repeating(self, share: float) -> MachineSubject:
-        """Return the same subject, with tests in which this share of the values repeat."""
-        steps = None if callable(self._length) else self._length
-        return MachineSubject(self.machine, self.name, steps, bool(self.harness), share)
+    def _changed_action(self, action: Action) -> Action:
+        """Return an action whose arguments follow the configuration, and repeat."""
+        if self._values_of is not None:
+            action = self._values_of.action(action)
+        return self._used.action(action) if self._used is not None else action
+
+    def repeating(self, share: float, values: Sequence[Any] = ()) -> MachineSubject:
+        """Return the same subject, with tests in which this share of the values repeat.
+
+        They repeat earlier values of the same test, or one of `values`.
+        """
+        steps = self._steps
+        return MachineSubject(
+            self.machine,
+            self.name,
+            steps,
+            bool(self.harness),
+            share,
+            self.tolerated,
+            values,
+            self.value_features,
+        )
+
+    def tolerating(self, faults: Sequence[str]) -> MachineSubject:
+        """Return the same subject, with tests that go on after these faults."""
+        steps = self._steps
+        tolerate = (*self.tolerated, *faults)
+        harness, repeats = bool(self.harness), self._repeats
+        return MachineSubject(
+            self.machine,
+            self.name,
+            steps,
+            harness,
+            repeats,
+            tolerate,
+            self._values,
+            self.value_features,
+        )
+
+    def with_value_features(self, on: bool = True) -> MachineSubject:
+        """Return the same subject, in which classes of argument values are features, or not."""
+        steps = self._steps
+        harness, repeats = bool(self.harness), self._repeats
+        return MachineSubject(
+            self.machine, self.name, steps, harness, repeats, self.tolerated, self._values, on
+        )
+
+    def settings_of(self, configuration: Configuration) -> dict[str, Scalar]:
+        """Return the values of the settings, and whether each mode is on."""
+        included = configuration.bits >> len(self.actions)
+        modes = {name: bool(included >> i & 1) for i, name in enumerate(self._modes_read)}
+        return {**configuration.settings, **modes}
+
+    def new_machine(self) -> Machine:
+        """Create a machine for one test."""
+        machine = self.machine()
+        if self.tolerated:
+            machine.tolerate = self.tolerated
+        return machine
+
+    def tolerates(self, machine: Machine, error: Exception, *, restart: bool = False) -> bool:
+        """Return whether the test goes on after what an action or an invariant raised."""
+        if isinstance(error, UserError):
+            return False
+        return machine.tolerates(error, named_fault(self, self.fault_of(error)), restart=restart)
 
     def told_again(self, test: Any) -> Result:
         """Run a saved test; in the result's test each step has the expected exception it raised."""
@@ -219,8 +364,11 @@ class MachineSubject(Subject):
         )
         return Step(action.name, arguments, label if action.into is not None else 0, raised)
 
-    def fault_of(self, error: BaseException) -> Fault:
-        """Return the fault that an exception shows; raise what the program did not cause."""
+    def fault_of(self, error: BaseException, last: str = "") -> Fault:
+        """Return the fault that an exception shows; raise what the program did not cause.
+
+        `last` is the action that ran last; empty if none did.
+        """
         error = examinable(error)
         if isinstance(error, UserError):
             raise error
@@ -228,14 +376,17 @@ class MachineSubject(Subject):
             raise KeyboardInterrupt from error
         violated = _violated(error.__traceback__, self.compiled.check, invariants_of(self.machine))
         if violated:
-            return fault_of_exception(error, "invariant", f"invariant {violated}:")
+            after = f" after {last}" if last else ""
+            return fault_of_exception(error, "invariant", f"invariant {violated}{after}:")
         guarded = self._guard_in(error.__traceback__)
         if guarded:
             self._refuse_mistake_in_guard(guarded, error)
             return fault_of_exception(error, label=f"guard of {guarded}:")
         if isinstance(error, MemoryError):
             return fault_of_exception(error, "memory")
-        return fault_of_exception(error)
+        kind = getattr(type(error), "swarmtest_kind", "exception")
+        operation = operation_of_check(self.machine, error, last)
+        return fault_of_exception(error, kind, operation=operation)
 
     def _guard_in(self, tb: TracebackType | None) -> str:
         """Return the action whose guard is in a traceback; empty if there is none."""
@@ -289,6 +440,8 @@ class MachineSubject(Subject):
             picks = self._picks_of(configuration.bits)
             return self.compiled.weighted, picks, configuration.weights, None
         bounds = configuration.running_weights()
+        if self.modes:
+            bounds = bounds[: len(self.actions)]
         if not self._guarded:
             return self.compiled.renormalised, (), None, bounds
         # Only to replace an action that is not possible.
@@ -301,7 +454,7 @@ class MachineSubject(Subject):
         if picks is None:
             if len(self._picks) > _MAX_CACHED_PICKS:
                 self._picks.clear()
-            picks = self._picks[bits] = _numbers_of(bits)
+            picks = self._picks[bits] = _numbers_of(bits & self._action_bits)
         return picks
 
     def _journal(self, configuration: Configuration, seed: int) -> Journal:
@@ -313,7 +466,7 @@ class MachineSubject(Subject):
             entry["origin"] for entry in entries if isinstance(entry, dict) and "origin" in entry
         )
         steps = journalled(entries)
-        return MachineTest(self.name, steps, configuration.settings, next(origins, {}))
+        return MachineTest(self.name, steps, self.settings_of(configuration), next(origins, {}))
 
     def _test(self, record: StepRecord, configuration: Configuration, seed: int) -> MachineTest:
         raised = dict(record.raised)
@@ -321,7 +474,7 @@ class MachineSubject(Subject):
             self.step(noted, label, raised.get(label, "")) for label, noted in enumerate(record, 1)
         )
         origin = origin_of(configuration, seed) if any(drawn_arguments(steps)) else {}
-        return MachineTest(self.name, steps, configuration.settings, origin)
+        return MachineTest(self.name, steps, self.settings_of(configuration), origin)
 
 
 def _numbers_of(bits: int) -> list[int]:
@@ -350,6 +503,17 @@ def _length(machine: type[Machine], steps: int | tuple[int, int] | None) -> Leng
             f"a random source, not {length!r}"
         )
     return low if low == high else (low, high)
+
+
+def _has_length(machine: type[Machine], space: Space) -> bool:
+    """Return whether a setting of the space is the length of tests."""
+    setting = next((setting for setting in space.settings if setting.name == LENGTH), None)
+    if setting is not None and not (isinstance(setting, Integer) and setting.low >= 1):
+        raise UserError(
+            f"machine {machine.__name__!r}: the setting {LENGTH!r} is the length of a test, so it "
+            f"is an Integer from 1 or more, not {setting!r}"
+        )
+    return setting is not None
 
 
 def _violated(

@@ -1,4 +1,4 @@
-"""``swarmtest run --avoid``: keeping known faults out of new configurations."""
+"""``swarmtest run --avoid`` and ``--tolerate``: what to do about faults that are known."""
 
 from __future__ import annotations
 
@@ -43,6 +43,29 @@ def avoiding_faults(
     except UserError as error:
         raise UserError(f"{error}: avoid fewer faults") from None
     return replace(reference, avoid=tuple(constraints))
+
+
+def tolerating_faults(
+    reference: SubjectReference, store: Store, asked: tuple[str, ...]
+) -> SubjectReference:
+    """Return the subject with tests that go on after the faults that are named."""
+    known = {
+        fault.id: fault
+        for record in store.campaigns()
+        if record.subject == reference.load().name
+        for fault in store.faults(record.id)
+    }
+    named: list[str] = []
+    for text in asked:
+        if text == _ALL_KNOWN:
+            if not known:
+                raise UserError(f"{store.url} has no fault of {reference.text} to tolerate")
+            named += known
+        else:
+            id = text.removeprefix("fault:")
+            matches = [fault for fault in known if id and fault.startswith(id)]
+            named += matches if len(matches) == 1 else [text]
+    return replace(reference, tolerate=tuple(dict.fromkeys(named)))
 
 
 def _study(store: Store, subject: str, space: Space) -> Study:

@@ -16,13 +16,22 @@ from swarmtest.coverage.scope import project_root
 from swarmtest.coverage.totals import Tally
 from swarmtest.store import open_store
 from swarmtest.store.interface import Store
-from swarmtest.ui.options import existing_store, latest_campaign, screen_width, store_option
+from swarmtest.ui import completion
+from swarmtest.ui.help import HelpfulCommand
+from swarmtest.ui.options import (
+    campaign_argument,
+    existing_store,
+    latest_campaign,
+    screen_width,
+    store_option,
+)
 from swarmtest.ui.terminal.coverage import (
     ALL_KINDS,
     annotated_source,
     campaign_tally,
     changed_line,
     coverage_table,
+    find_function,
     find_source,
     nothing_watched,
     target_rows,
@@ -30,16 +39,19 @@ from swarmtest.ui.terminal.coverage import (
 from swarmtest.ui.terminal.tables import table
 
 
-@click.command()
-@click.argument("campaign", type=int, required=False)
+@click.command(cls=HelpfulCommand)
+@campaign_argument
 @click.option(
-    "--show", metavar="FILE", help="Print a file, with the number of tests that hit each line."
+    "--show",
+    metavar="FILE | FUNCTION",
+    help="Print a file or a function, with the number of tests that hit each line.",
 )
 @click.option("--targets", is_flag=True, help="List every target, the rarest first.")
 @click.option(
     "--kind",
     type=click.Choice([*ALL_KINDS, "event"]),
-    help="With --targets: only targets of this kind.",
+    metavar="KIND",
+    help=f"With --targets: only targets of this kind: {', '.join(ALL_KINDS)} or event.",
 )
 @click.option(
     "--file", default="", metavar="FILE", help="With --targets: only targets in this file."
@@ -50,6 +62,7 @@ from swarmtest.ui.terminal.tables import table
 @click.option(
     "-o",
     "--output",
+    shell_complete=completion.files,
     metavar="FILE",
     help="Write coverage to a file: .json, .lcov, .xml (Cobertura), or else a "
     "coverage.py data file.",
@@ -69,7 +82,8 @@ def coverage(campaign: int | None, store: str | None, **options: Any) -> None:
 
     \b
     swarmtest coverage                      a table of files
-    swarmtest coverage --show shop/cart.py  a file, with the number of tests per line
+    swarmtest coverage --show shop/cart.py  a file, with the tests per line
+    swarmtest coverage --show Cart.add      a function
     swarmtest coverage -o .coverage         for `coverage report` and `coverage html`
     """
     _check_options(options)
@@ -84,8 +98,10 @@ def coverage(campaign: int | None, store: str | None, **options: Any) -> None:
     elif options["as_json"]:
         click.echo(json.dumps(tally.to_json()))
     elif options["show"] is not None:
-        source = find_source(opened, number, options["show"])
-        click.echo(annotated_source(source, tally))
+        function = find_function(tally, options["show"])
+        file, part = function if function else (options["show"], None)
+        source = find_source(opened, number, file)
+        click.echo(annotated_source(source, tally, part))
         _say(changed_line([source], number, "shown"))
     elif options["targets"]:
         _list_targets(opened, number, tally, options)
@@ -140,12 +156,16 @@ def _say(line: str) -> None:
         click.echo(line)
 
 
-@click.command("import-coverage")
+@click.command("import-coverage", cls=HelpfulCommand)
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--name", help="Name of the campaign.  [default: the file's name]")
 @store_option
 def import_coverage(file: Path, name: str | None, store: str | None) -> None:
     """Import coverage that another tool measured, as a campaign.
+
+    \b
+    swarmtest import-coverage .coverage
+    swarmtest import-coverage lcov.info --name nightly
 
     FILE is a coverage.py data file, LCOV (.lcov, .info), Cobertura (.xml), or swarmtest's .json.
     Each context of a coverage.py file, and each test name (TN) of an LCOV file, becomes a test.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from itertools import groupby
+from typing import Any
 
 import click
 
@@ -11,24 +12,27 @@ from swarmtest.campaign.liveness import GONE, status_in
 from swarmtest.core.errors import UserError
 from swarmtest.core.formatting import plural
 from swarmtest.store import DEFAULT_PATH, open_store
-from swarmtest.store.checks import Damage, find_damage, save_readable
+from swarmtest.store.checks import Damage, SavedCampaign, find_damage, save_readable
 from swarmtest.store.interface import Store, is_postgres
 from swarmtest.store.sqlite.file import DamagedFile
+from swarmtest.ui.help import HelpfulCommand
 from swarmtest.ui.options import existing_store
 from swarmtest.ui.terminal.tables import command_text
+from swarmtest.ui.terminal.text import json_text
 
 _SHOWN = 10
 """Lines per campaign; the rest is counted."""
 
 
-@click.command()
+@click.command(cls=HelpfulCommand)
 @click.argument("store", required=False, envvar="SWARMTEST_STORE")
 @click.option(
     "--repair",
     metavar="FILE",
     help="Save everything that can be read into this new store; STORE is not changed.",
 )
-def doctor(store: str | None, repair: str | None) -> int:
+@click.option("--json", "as_json", is_flag=True, help="Print the damage as one JSON object.")
+def doctor(store: str | None, repair: str | None, as_json: bool) -> int:
     """Check a store for damage, and save what can be read.
 
     STORE is a file, or postgresql://USER@HOST/DATABASE; by default, .swarmtest/swarmtest.db. The
@@ -45,9 +49,13 @@ def doctor(store: str | None, repair: str | None) -> int:
     try:
         opened = existing_store(store)
     except UserError as error:
-        return _check_first_page(store or DEFAULT_PATH, repair, error)
+        return _check_first_page(store or DEFAULT_PATH, repair, error, as_json)
     with opened:
         damage = list(find_damage(opened))
+        if as_json:
+            saved = _saved(opened, repair) if repair is not None else None
+            click.echo(_json(opened.url, damage, saved))
+            return int(bool(damage))
         _tell(opened.url, damage, repaired=repair is not None)
         if not damage:
             _tell_soundness(opened)
@@ -56,7 +64,7 @@ def doctor(store: str | None, repair: str | None) -> int:
     return int(bool(damage))
 
 
-def _check_first_page(name: str, repair: str | None, error: UserError) -> int:
+def _check_first_page(name: str, repair: str | None, error: UserError, as_json: bool) -> int:
     """Check a store that cannot be opened; raise the `error` if its first page is not to blame."""
     if is_postgres(name):
         raise error
@@ -72,10 +80,29 @@ def _check_first_page(name: str, repair: str | None, error: UserError) -> int:
             )
         with open_store(copy.path) as opened:
             header = [Damage("the header of the file", problem) for problem in copy.problems]
-            _tell(name, [*header, *find_damage(opened)], repaired=repair is not None)
+            damage = [*header, *find_damage(opened)]
+            if as_json:
+                saved = _saved(opened, repair) if repair is not None else None
+                click.echo(_json(name, damage, saved))
+                return 1
+            _tell(name, damage, repaired=repair is not None)
             if repair is not None:
                 _repair(opened, repair)
     return 1
+
+
+def _json(store: str, damage: list[Damage], saved: list[SavedCampaign] | None) -> str:
+    """Return what was found, and what was saved in a new store, for programs."""
+    data: dict[str, Any] = {"store": store, "damage": [str(each) for each in damage]}
+    if saved is not None:
+        data["saved"] = [each._asdict() for each in saved]
+    return json_text(data)
+
+
+def _saved(damaged: Store, name: str) -> list[SavedCampaign]:
+    """Save what can be read of a store in a new one."""
+    with open_store(name) as new:
+        return list(save_readable(damaged, new))
 
 
 def _refuse_existing(name: str) -> None:

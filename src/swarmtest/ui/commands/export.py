@@ -16,17 +16,23 @@ from swarmtest.store.copies import COPYING, copy_campaign
 from swarmtest.store.export import FORMATS, export_campaign
 from swarmtest.store.fault_lives import keep_history
 from swarmtest.store.interface import Store, is_postgres
+from swarmtest.ui import completion
+from swarmtest.ui.help import HelpfulCommand
 from swarmtest.ui.options import (
     STORE_IN_USE,
+    campaign_argument,
+    campaign_number,
+    campaigns_argument,
     existing_store,
     latest_campaign,
+    named_campaigns,
     refuse_running,
     store_option,
 )
 
 
-@click.command()
-@click.argument("campaign", type=int, required=False)
+@click.command(cls=HelpfulCommand)
+@campaign_argument
 @click.option(
     "-f",
     "--format",
@@ -37,6 +43,7 @@ from swarmtest.ui.options import (
 @click.option(
     "-o",
     "--output",
+    shell_complete=completion.files,
     metavar="FILE",
     default="-",
     help="The file to write.  [default: standard output]",
@@ -44,6 +51,10 @@ from swarmtest.ui.options import (
 @store_option
 def export(campaign: int | None, kind: str | None, output: str, store: str | None) -> None:
     """Export a campaign, one row per test: CSV, JSON lines or Parquet.
+
+    \b
+    swarmtest export > tests.csv              the newest campaign
+    swarmtest export 3 -f parquet -o 3.parquet
 
     CAMPAIGN is a number; by default, the newest.
     """
@@ -68,18 +79,24 @@ def export(campaign: int | None, kind: str | None, output: str, store: str | Non
         raise UserError(f"cannot write {output}: {error.strerror}") from None
 
 
-@click.command()
-@click.argument("campaigns", type=int, nargs=-1, required=True)
+@click.command(cls=HelpfulCommand)
+@campaigns_argument
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @store_option
-def delete(campaigns: tuple[int, ...], yes: bool, store: str | None) -> None:
+def delete(campaigns: list[int], yes: bool, store: str | None) -> None:
     """Delete campaigns with all their trials, faults and tests.
+
+    \b
+    swarmtest delete 3
+    swarmtest delete 4-33 --yes      from 4 to 33, without asking
 
     The history of their faults stays, as long as there is another campaign of the same subject.
     """
+    if not campaigns:
+        raise UserError("name the campaigns to delete, like 7, 3-9, or latest")
     opened = existing_store(store, write=True)
     # All are looked at before one is deleted: one of the numbers may be a mistake.
-    for record in [opened.campaign(number) for number in campaigns]:
+    for record in [opened.campaign(number) for number in named_campaigns(opened, campaigns)]:
         refuse_running(record, "deleted")
         number = record.id
         tests = opened.summary(number)["trials"]
@@ -104,20 +121,24 @@ def _agrees(question: str) -> bool:
         raise UserError("nobody answers, so nothing is deleted: pass --yes to delete") from None
 
 
-@click.command()
-@click.argument("source", metavar="FROM")
-@click.argument("destination", metavar="TO")
+@click.command(cls=HelpfulCommand)
+@click.argument("source", metavar="FROM", shell_complete=completion.files)
+@click.argument("destination", metavar="TO", shell_complete=completion.files)
 @click.option(
     "-c",
     "--campaign",
     "campaigns",
-    type=int,
+    type=campaign_number,
     multiple=True,
-    metavar="N",
+    metavar="CAMPAIGN",
     help="Copy only this campaign. May be repeated.  [default: all]",
 )
 def copy(source: str, destination: str, campaigns: tuple[int, ...]) -> None:
     """Copy campaigns from one store to another.
+
+    \b
+    swarmtest copy .swarmtest/swarmtest.db team.db
+    swarmtest copy team.db postgresql://me@host/tests -c 3
 
     FROM and TO are files, or postgresql://USER@HOST/DATABASE. Each copy is read back, and its hash
     compared. `swarmtest list` shows an interrupted copy as `copying`; run the command again to
@@ -125,7 +146,8 @@ def copy(source: str, destination: str, campaigns: tuple[int, ...]) -> None:
     """
     click.get_current_context().meta[STORE_IN_USE] = source
     with existing_store(source) as old:
-        numbers = list(campaigns) or [record.id for record in old.campaigns()]
+        everything = [record.id for record in old.campaigns()]
+        numbers = named_campaigns(old, [*campaigns]) if campaigns else everything
         for number in numbers:
             _refuse_unfinished(old, number)
         if not numbers:

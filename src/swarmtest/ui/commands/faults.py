@@ -10,8 +10,10 @@ import click
 
 from swarmtest.campaign.reduced_faults import reductions_of
 from swarmtest.core.errors import UserError, did_you_mean
+from swarmtest.core.formatting import typed_word
 from swarmtest.roles.roles import FeatureRole
 from swarmtest.roles.views import role_lines, study_or_none
+from swarmtest.store import open_store
 from swarmtest.store.fault_lives import (
     BACK,
     MARKS,
@@ -21,9 +23,14 @@ from swarmtest.store.fault_lives import (
     lives_of,
 )
 from swarmtest.store.interface import Store
-from swarmtest.store.records import FaultEvent
+from swarmtest.store.records import FaultEvent, FaultRecord
+from swarmtest.subjects.input_files import input_of_test, prepared_directory
 from swarmtest.subjects.stored_tests import StoredTests
+from swarmtest.ui import completion
+from swarmtest.ui.commands import fault_decisions
+from swarmtest.ui.help import HelpfulCommand
 from swarmtest.ui.options import (
+    campaign_numbers,
     existing_store,
     latest_campaign,
     screen_width,
@@ -31,8 +38,15 @@ from swarmtest.ui.options import (
     trust_option,
 )
 from swarmtest.ui.terminal.fault_lives import date_text, life_data, life_lines, state_text
+from swarmtest.ui.terminal.fault_order import brief_lines, divided
 from swarmtest.ui.terminal.reduced_tests import as_shown, reduction_line, replay_words
-from swarmtest.ui.terminal.tables import command_text, fault_configurations, fault_lines, table
+from swarmtest.ui.terminal.tables import (
+    command_text,
+    fault_configurations,
+    fault_lines,
+    screen_table,
+)
+from swarmtest.ui.terminal.text import one_line
 from swarmtest.why.explanation import explanations_of
 from swarmtest.why.views import explanation_lines
 
@@ -40,15 +54,16 @@ _STATES = ("open", BACK, "known", "fixed")
 """The order of states in a list: what is to be done comes first."""
 
 
-@click.command()
-@click.argument("campaign", required=False)
-@click.argument("fault", required=False)
+@click.command(cls=HelpfulCommand)
+@click.argument("campaign", required=False, shell_complete=completion.campaigns_or_faults)
+@click.argument("fault", required=False, shell_complete=completion.faults)
 @click.option(
     "--all",
     "everything",
     is_flag=True,
     help="List the faults of all campaigns, a line each, with state and history.",
 )
+@click.option("--full", is_flag=True, help="Show each fault with its test, however many there are.")
 @click.option(
     "--mark",
     type=click.Choice(MARKS),
@@ -58,28 +73,57 @@ _STATES = ("open", BACK, "known", "fixed")
 @trust_option
 @store_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines.")
+@click.option(
+    "--merge", nargs=2, metavar="FAULT FAULT", help="Show two faults as one, named as the first."
+)
+@click.option("--split", metavar="FAULT", help="Show the identities behind a fault apart.")
+@click.option("--undo", metavar="FAULT", help="Take back what was merged or split by hand.")
+@click.option(
+    "--inputs",
+    metavar="DIR",
+    help="Write the smallest input of each fault to DIR/ID, and its stack to DIR/ID.txt.",
+)
 def faults(
     campaign: str | None,
     fault: str | None,
     everything: bool,
+    full: bool,
     mark: str | None,
     note: str | None,
     store: str | None,
     as_json: bool,
+    merge: tuple[str, str] | None,
+    split: str | None,
+    undo: str | None,
+    inputs: str | None,
 ) -> None:
     """Show the faults of a campaign, with the smallest test of each.
 
-    CAMPAIGN is a number; by default, the newest. FAULT is the id of a fault, or the beginning of
-    one: show only this fault, with its traceback.
+    CAMPAIGN is a number, a range like 3-9, or latest; by default, the newest. FAULT is the id of a
+    fault, or the beginning of one: show only this fault, with its traceback.
+
+    --merge, --split and --undo decide which faults are one, in all campaigns of the store. What was
+    recorded stays as it is.
 
     \b
     swarmtest faults                 the faults of the newest campaign
     swarmtest faults --all           all faults, with their states
     swarmtest faults 4ee18053 --mark known --note "issue 17"
+    swarmtest faults --inputs crashes/   an input and a stack for each, as fuzzers write them
     """
+    if merge or split or undo:
+        _decide(store, merge, split, undo)
+        return
+    if campaign is not None and "-" in campaign and campaign_numbers(campaign):
+        if mark or note:
+            raise UserError(f"--mark is for one campaign, not for {campaign}")
+        opened = existing_store(store)
+        for each in campaign_numbers(campaign):
+            _show_faults(opened, latest_campaign(opened, each), fault, full, as_json)
+        return
     if campaign is not None and not _is_number(campaign):
         campaign, fault = None, campaign
-    number = None if campaign is None else int(campaign)
+    number = None if campaign in (None, "latest") else int(campaign)
     if mark is not None:
         _mark(existing_store(store, write=True), number, fault, mark, note)
         return
@@ -91,22 +135,41 @@ def faults(
             raise UserError("--all lists the faults of all campaigns: name none")
         _list_all(opened, as_json)
         return
-    _show_faults(opened, latest_campaign(opened, number), fault, as_json)
+    if inputs is not None:
+        _write_inputs(opened, latest_campaign(opened, number), fault, inputs)
+        return
+    _show_faults(opened, latest_campaign(opened, number), fault, full, as_json)
+
+
+def _write_inputs(opened: Store, number: int, fault: str | None, directory: str) -> None:
+    """Write the smallest input of each fault, and beside it what is known about the fault."""
+    records = _chosen_faults(opened, number, fault)
+    reductions = reductions_of(opened, number)
+    place = prepared_directory(directory)
+    for record in records:
+        reduction = reductions.get(record.id)
+        command = command_text(replay_words(number, record, reduction), opened.url)
+        record = as_shown(record, reduction)
+        if record.test is None:
+            click.echo(f"{record.id}  {record.signature}: its test was not stored", err=True)
+            continue
+        (place / record.id).write_bytes(input_of_test(json.loads(record.test)))
+        about = f"{record.kind}: {record.signature}\n{command}\n\n{record.details}\n"
+        (place / f"{record.id}.txt").write_text(about, errors="surrogateescape")
+        click.echo(f"{place / record.id}  {one_line(record.signature)}")
+    if not records:
+        click.echo(f"campaign {number} found no fault")
 
 
 def _is_number(text: str) -> bool:
-    """Return whether a word is the number of a campaign; some ids of faults have only digits."""
-    return text.isdecimal() and text.isascii() and len(text) < 8
+    """Return whether a word names a campaign; some ids of faults have only digits."""
+    if text.startswith("0"):
+        return False
+    return text == "latest" or (text.isdecimal() and text.isascii() and len(text) < 8)
 
 
-def _show_faults(opened: Store, number: int, fault: str | None, as_json: bool) -> None:
-    records = opened.faults(number)
-    if fault is not None:
-        matching = [record for record in records if record.id.startswith(fault)]
-        if not matching:
-            suggestion = did_you_mean(fault, [record.id for record in records])
-            raise UserError(f"campaign {number} has no fault {fault!r}{suggestion}")
-        records = matching
+def _show_faults(opened: Store, number: int, fault: str | None, full: bool, as_json: bool) -> None:
+    records = _chosen_faults(opened, number, fault)
     reductions = reductions_of(opened, number)
     explanations = explanations_of(opened, number)
     lives = fault_lives(opened, opened.campaign(number).subject)
@@ -122,6 +185,8 @@ def _show_faults(opened: Store, number: int, fault: str | None, as_json: bool) -
         return
     if not records:
         click.echo(f"campaign {number} found no fault")
+    faults = divided(records, full or fault is not None)
+    records = faults.full
     configurations = fault_configurations(opened, number, records)
     study = study_or_none(opened, number) if records else None
     targets = {fault.name: fault for fault in study.faults} if study else {}
@@ -139,15 +204,50 @@ def _show_faults(opened: Store, number: int, fault: str | None, as_json: bool) -
         configuration = configurations[record.id]
         why = _role_lines(roles)
         if record.id in explanations:
-            why += explanation_lines(explanations[record.id])
+            why += explanation_lines(explanations[record.id], min(screen_width() or 98, 98) - 2)
         life = life_lines(lives.get(record.id))
-        lines = fault_lines(record, tests, configuration, command, why, reduced, life)
+        lines = fault_lines(
+            record, tests, configuration, command, why, reduced, life, screen_width()
+        )
         click.echo("\n".join(lines))
         if is_replayable and any(role.is_discovery() for role in roles):
             click.echo(f"  go on without it: {_avoid_command(opened, number, record.id)}")
         click.echo()
         if fault is not None and record.details:
             click.echo(record.details)
+    command = command_text(f"faults {number} --full", opened.url)
+    if faults.brief:
+        click.echo("\n".join(brief_lines(faults, command)[1:]))
+
+
+def _chosen_faults(opened: Store, number: int, fault: str | None) -> list[FaultRecord]:
+    """Return the faults of a campaign, or the one whose id begins like `fault`."""
+    records = opened.faults(number)
+    if fault is None:
+        return records
+    matching = [
+        record
+        for record in records
+        if any(name.startswith(fault) for name in (record.id, *record.also))
+    ]
+    if not matching:
+        suggestion = did_you_mean(fault, [record.id for record in records])
+        raise UserError(f"campaign {number} has no fault {fault!r}{suggestion}")
+    return matching
+
+
+def _decide(
+    store: str | None, merge: tuple[str, str] | None, split: str | None, undo: str | None
+) -> None:
+    if sum(map(bool, (merge, split, undo))) > 1:
+        raise UserError("one of --merge, --split and --undo at a time")
+    with open_store(store, must_exist=True) as opened:
+        if merge:
+            fault_decisions.merge(opened, merge)
+        elif split:
+            fault_decisions.split(opened, split)
+        else:
+            fault_decisions.undo(opened, str(undo))
 
 
 def _role_lines(roles: list[FeatureRole]) -> list[str]:
@@ -158,7 +258,7 @@ def _role_lines(roles: list[FeatureRole]) -> list[str]:
 
 def _avoid_command(store: Store, campaign: int, fault: str) -> str:
     subject = store.campaign(campaign).subject
-    return command_text(f"run {shlex.quote(subject)} --avoid {fault}", store.url)
+    return command_text(f"run {shlex.quote(subject)} --avoid {typed_word(fault)}", store.url)
 
 
 # All faults, with their states.
@@ -191,7 +291,7 @@ def _list_all(store: Store, as_json: bool) -> None:
         for life in ordered
     ]
     head = ("fault", "state", "first seen", "last seen", "subject", "signature")
-    click.echo(table(head, rows, width=screen_width() or 0))
+    click.echo(screen_table(head, rows, "", screen_width(), [5, 4]))
 
 
 def _rank(life: FaultLife) -> int:

@@ -12,16 +12,18 @@ from swarmtest.core.formatting import plural
 from swarmtest.core.space import Space
 from swarmtest.strategies.strategy import describe_strategies
 from swarmtest.subjects.loading import SubjectReference, is_grammar_file
+from swarmtest.ui import completion
+from swarmtest.ui.help import HelpfulCommand
 from swarmtest.ui.options import screen_width
-from swarmtest.ui.terminal.tables import fitted, wrapped
+from swarmtest.ui.terminal.tables import fitted, indented_lines, wrapped
 from swarmtest.ui.terminal.text import json_text
 
 _MAX_NAMES = 2
 """The most names in a cell; the others are counted."""
 
 
-@click.command()
-@click.argument("path")
+@click.command(cls=HelpfulCommand)
+@click.argument("path", shell_complete=completion.files)
 @click.option(
     "--api", is_flag=True, help="PATH is MODULE:CLASS; list the public methods of the class."
 )
@@ -153,12 +155,30 @@ def _summary(entries: Any, constraints: int) -> str:
     )
 
 
-@click.command()
-def strategies() -> None:
-    """List the strategies, with their parameters and their purpose."""
+@click.command(cls=HelpfulCommand)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON lines.")
+def strategies(as_json: bool) -> None:
+    """List the strategies, with their parameters and their purpose.
+
+    \b
+    swarmtest strategies
+    swarmtest run stack.py --strategy coin:p=0.3    use one, with a parameter
+    """
+    if as_json:
+        for name, parameters, doc in describe_strategies():
+            click.echo(json_text({"name": name, "parameters": [*parameters], "purpose": doc}))
+        return
     for name, parameters, doc in describe_strategies():
         click.echo(f"{name}{':' if parameters else ''}{','.join(parameters)}")
-        click.echo(f"    {doc}")
-    click.echo("\nParameters are shown at their defaults: --strategy coin:p=0.3,n=100")
-    click.echo("A mixture combines strategies by shares: mixture:all-on=0.1,coin(p=0.3)=0.9")
-    click.echo("\nYour own: MODULE:CLASS or FILE.py:CLASS with a method ask(space, trial, rng).")
+        click.echo("\n".join(indented_lines(f"    {doc}", screen_width())))
+    for line in _STRATEGY_NOTES:
+        click.echo("\n".join(indented_lines(line, screen_width())))
+
+
+_STRATEGY_NOTES = (
+    "",
+    "Parameters are shown at their defaults: --strategy coin:p=0.3,n=100",
+    "A mixture combines strategies by shares: mixture:all-on=0.1,coin(p=0.3)=0.9",
+    "",
+    "Your own: MODULE:CLASS or FILE.py:CLASS with a method ask(space, trial, rng).",
+)

@@ -13,6 +13,8 @@ from swarmtest.core.errors import UserError
 from swarmtest.core.formatting import plural
 from swarmtest.core.result import Result, Verdict
 from swarmtest.processes.fork_pool import run_isolated
+from swarmtest.processes.perturbation import replayed
+from swarmtest.reduce.assertion_values import with_values
 from swarmtest.reduce.fault_replays import (
     TIMES,
     FaultReplay,
@@ -31,17 +33,25 @@ from swarmtest.reduce.named_tests import (
 from swarmtest.search.command import find_searched_trial, replay_trial
 from swarmtest.store.fault_lives import fault_lives
 from swarmtest.store.interface import Store
-from swarmtest.subjects.subject import Subject
+from swarmtest.subjects.subject import Subject, named_fault
+from swarmtest.ui import completion
+from swarmtest.ui.help import HelpfulCommand
 from swarmtest.ui.options import existing_store, store_option, trust_option
-from swarmtest.ui.run_options import timeout_option
+from swarmtest.ui.run_options import own_memory_option, timeout_option
 
 
-@click.command()
-@click.argument("test", metavar="CAMPAIGN#TRIAL | FAULT | FILE", required=False)
+@click.command(cls=HelpfulCommand)
+@click.argument(
+    "test",
+    metavar="CAMPAIGN#TRIAL | FAULT | FILE",
+    required=False,
+    shell_complete=completion.faults,
+)
 @click.option(
     "--save", metavar="FILE", help="Write the test as JSON, or as code if FILE ends in .py."
 )
 @timeout_option
+@own_memory_option
 @click.option("--no-run", is_flag=True, help="Print the test without running it.")
 @click.option(
     "--pdb", is_flag=True, help="Run in this process, and start the debugger if it fails."
@@ -67,7 +77,7 @@ def replay(test: str | None, subject: str | None, store: str | None, **options: 
     """Run one test again, and print it as code.
 
     \b
-    swarmtest replay 3#17               trial 17 of campaign 3; of a search, the test at that point
+    swarmtest replay 3#17               trial 17 of campaign 3
     swarmtest replay 4ee18053           the smallest test of a fault
     swarmtest replay test.json          a test that was saved
     swarmtest replay --faults stack.py  the tests of all faults of a subject
@@ -107,7 +117,14 @@ def _replay_one(test: str, store: str | None, options: dict[str, Any]) -> int:
         return 0
     if options["pdb"]:
         return _debug(subject, data)
-    result = run_isolated(lambda: subject.replay(data), seconds_of(subject, timeout))
+    seconds = seconds_of(subject, timeout)
+    result = replayed(
+        lambda: run_isolated(lambda: subject.replay(data), seconds),
+        lambda fault: not named.fault or named_fault(subject, fault).is_called(named.fault),
+    )
+    if result.fault is not None:
+        shown = with_values(subject, data, named_fault(subject, result.fault), seconds)
+        result = result._replace(fault=shown)
     click.echo("\n" + _verdict(result, named.fault, subject.part))
     if named.campaign is not None and re.fullmatch(r"[0-9a-f]{8}", test):
         _note_replay(test, named, result, store, options)
@@ -124,7 +141,10 @@ def _note_replay(
     def run(test: NamedTest) -> Result:
         if waiting:
             return waiting.pop()
-        return run_isolated(lambda: test.subject.replay(test.data), seconds, quiet=True)
+        return replayed(
+            lambda: run_isolated(lambda: test.subject.replay(test.data), seconds, quiet=True),
+            lambda shown: named_fault(test.subject, shown).is_called(fault),
+        )
 
     try:
         opened = existing_store(store, write=True)

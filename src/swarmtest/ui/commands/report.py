@@ -16,11 +16,13 @@ import click
 
 from swarmtest.core.errors import UserError
 from swarmtest.core.formatting import plural
+from swarmtest.ui import completion
+from swarmtest.ui.help import HelpfulCommand
 from swarmtest.ui.options import (
     campaigns_argument,
     confidence_option,
     existing_store,
-    latest_campaign,
+    named_campaigns,
     store_option,
     trust_option,
 )
@@ -29,11 +31,12 @@ from swarmtest.ui.report.page import make_page, report_html
 from swarmtest.ui.report.search_report import are_searches, search_html, search_page
 
 
-@click.command()
+@click.command(cls=HelpfulCommand)
 @campaigns_argument
 @click.option(
     "-o",
     "--output",
+    shell_complete=completion.files,
     type=click.Path(path_type=Path),
     default=Path("report.html"),
     show_default=True,
@@ -67,8 +70,8 @@ def report(
 
     \b
     swarmtest report                         the newest campaign, as report.html
-    swarmtest report 1 4-9 -o stack.html     seven campaigns, compared where strategies differ
-    swarmtest report 1 --figures figures/    also PDF, PNG, SVG and CSV for a paper
+    swarmtest report 1 4-9 -o stack.html     seven campaigns, compared
+    swarmtest report 1 --figures figures/    also PDF, PNG, SVG and CSV
     """
     try:
         _check_writable(output)
@@ -80,7 +83,7 @@ def report(
         require_matplotlib()
         _make_directory(figures)
     with existing_store(store) as opened:
-        numbers = campaigns or [latest_campaign(opened, None)]
+        numbers = named_campaigns(opened, campaigns)
         if are_searches(opened, numbers):
             if figures is not None:
                 raise UserError(
@@ -138,7 +141,7 @@ def _say_figures(directory: Path, written: Iterable[Path]) -> None:
 _DASHBOARD_PACKAGES = ("starlette", "uvicorn")
 
 
-@click.command()
+@click.command(cls=HelpfulCommand)
 @store_option
 @click.option(
     "--host",
@@ -176,9 +179,9 @@ def dashboard(
     """Watch campaigns live in a browser, and start and stop them there.
 
     \b
-    swarmtest dashboard                     on http://127.0.0.1:8321/, with a token
-    swarmtest dashboard --read-only         nothing can be started from it
-    swarmtest dashboard --host 0.0.0.0      for other machines
+    swarmtest dashboard                  on http://127.0.0.1:8321/, with a token
+    swarmtest dashboard --read-only      nothing can be started from it
+    swarmtest dashboard --host 0.0.0.0   for other machines
     """
     missing = [name for name in _DASHBOARD_PACKAGES if importlib.util.find_spec(name) is None]
     if missing:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import click
 
-from swarmtest.campaign.budget import Budget, Limits, parse_bytes
+from swarmtest.campaign.budget import Budget, Limits
 from swarmtest.campaign.campaign import Campaign, Outcome
 from swarmtest.campaign.failing_faults import ANY, NEW, RunLives
 from swarmtest.campaign.reduced_faults import FaultReductions, reductions_of
@@ -19,7 +20,12 @@ from swarmtest.store import open_store
 from swarmtest.store.fault_lives import fault_lives, lives_by_recorded_fault
 from swarmtest.store.interface import Store
 from swarmtest.strategies.strategy import strategy_text
+from swarmtest.subjects.machine.subject import MachineSubject
+from swarmtest.subjects.subject import Subject
+from swarmtest.ui import completion
+from swarmtest.ui.help import HelpfulCommand
 from swarmtest.ui.options import (
+    campaign_argument,
     existing_store,
     latest_campaign,
     refuse_imported,
@@ -40,6 +46,7 @@ from swarmtest.ui.run_options import (
     parse_subject,
     reduce_options,
     subject_options,
+    tolerate_option,
     view_options,
     why_option,
     workers_option,
@@ -48,15 +55,15 @@ from swarmtest.ui.run_report import report_outcome
 from swarmtest.ui.terminal.progress import JsonLines, ProgressView, view_for
 from swarmtest.ui.terminal.tables import command_text
 
-_MIN_MEMORY = 64 << 20
 _DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
 
 
-@click.command()
-@click.argument("path", metavar="PATH[::MACHINE]")
+@click.command(cls=HelpfulCommand)
+@click.argument("path", metavar="PATH[::MACHINE]", shell_complete=completion.files)
 @click.option(
     "-s",
     "--strategy",
+    shell_complete=completion.strategies,
     metavar="NAME[:KEY=VALUE,...]",
     help="How configurations are chosen; `swarmtest strategies` lists the names.  [default: "
     "layered; coin where features can only be on or off]",
@@ -71,14 +78,8 @@ _DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
 @workers_option
 @executor_options
 @subject_options
-@click.option(
-    "--memory",
-    default="auto",
-    show_default=True,
-    metavar="SIZE",
-    help="Memory limit of one worker: 512MB, 2GB, none; auto: its share of the machine.",
-)
 @avoid_option
+@tolerate_option
 @coverage_options
 @reduce_options
 @why_option
@@ -92,6 +93,12 @@ _DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
 def run(path: str, **options: Any) -> int:
     """Generate random tests from a swarm of configurations, and run them.
 
+    \b
+    swarmtest run stack.py                    until 10,000 tests or 60 seconds
+    swarmtest run stack.py --time 10m -j 8    for ten minutes, with eight workers
+    swarmtest run shop.cart:Cart --api        any class, without a machine
+    swarmtest run stack.py --coverage line    also see what tests reach
+
     PATH is a Python file or module with a Machine; with --api, MODULE:CLASS or FILE.py::CLASS is
     any class. Without limits, a campaign ends after 10,000 tests or 60 seconds.
 
@@ -102,6 +109,10 @@ def run(path: str, **options: Any) -> int:
     budget = parse_budget(options) or _DEFAULT_BUDGET
     parse_reduction_time(options)  # to refuse wrong options before the campaign, not after it
     store = open_store(options["store"])
+    if options["tolerate"]:
+        from swarmtest.ui.commands.avoid import tolerating_faults
+
+        reference = tolerating_faults(reference, store, options["tolerate"])
     if options["avoid"]:
         from swarmtest.ui.commands.avoid import avoiding_faults
 
@@ -116,7 +127,7 @@ def run(path: str, **options: Any) -> int:
             parse_seed(options["seed"]),
             options["workers"],
             store,
-            limits=Limits(options["timeout"], _memory(options["memory"])),
+            limits=Limits(options["timeout"], options["memory"]),
             keep_tests=options["keep_tests"],
             coverage=parse_coverage(options),
             on_progress=view.update,
@@ -127,8 +138,8 @@ def run(path: str, **options: Any) -> int:
         view.end()
 
 
-@click.command()
-@click.argument("campaign", type=int, required=False)
+@click.command(cls=HelpfulCommand)
+@campaign_argument
 @budget_options
 @workers_option
 @executor_options
@@ -142,6 +153,10 @@ def run(path: str, **options: Any) -> int:
 @view_options
 def resume(campaign: int | None, **options: Any) -> int:
     """Continue a campaign that was interrupted, or give a finished one a larger budget.
+
+    \b
+    swarmtest resume                 the newest campaign
+    swarmtest resume 3 -n 100000     campaign 3, until it has 100,000 tests
 
     CAMPAIGN is its number; the default is the newest one.
     """
@@ -194,15 +209,17 @@ def _run(campaign: Campaign, store: Store, view: ProgressView, options: dict[str
             f"until {campaign.budget.describe()}"
             + (f", coverage {','.join(campaign.coverage.kinds)}" if campaign.coverage else "")
         )
-    left_out = getattr(getattr(campaign.subject, "machine", None), "left_out", ())
-    if left_out and not options["quiet"] and not isinstance(view, JsonLines):
-        click.echo(f"left out because they lack type hints: {', '.join(left_out)}")
+    if not options["quiet"] and not isinstance(view, JsonLines):
+        for line in _derivation_notes(campaign.subject):
+            click.echo(line)
     before = fault_lives(store, campaign.subject.name)
     view.before = lives_by_recorded_fault(store, campaign.subject.name)
     outcome = campaign.run()
     view.end()
     reduced = _reduce(campaign, store, outcome, view, options)
     stopped_explaining = not _explain(campaign, store, outcome, reduced, options)
+    # Faults whose small tests are the same have become one: a known one may be among them.
+    outcome = replace(outcome, faults=store.faults(outcome.campaign))
     reductions = reductions_of(store, outcome.campaign)
     stopped = outcome.interrupted
     handed = [] if stopped else hand_over_faults(campaign.subject, outcome.faults, reductions)
@@ -215,6 +232,26 @@ def _run(campaign: Campaign, store: Store, view: ProgressView, options: dict[str
     if (reduced and reduced.interrupted) or stopped_explaining:
         return 130
     return _status(outcome, options, failing, steps=campaign.subject.part == "step")
+
+
+def _derivation_notes(subject: Subject) -> list[str]:
+    """Return what a machine that was derived from a class does not test."""
+    changed = getattr(subject, "changed", ())
+    if changed:
+        return [f"left out because only one release has them in this form: {', '.join(changed)}"]
+    machine = getattr(subject, "machine", None)
+    left_out = getattr(machine, "left_out", ())
+    if hasattr(machine, "models"):
+        return [f"left out because the class has no such operation: {', '.join(left_out)}"][
+            : bool(left_out)
+        ]
+    lines = [f"left out because they lack type hints: {', '.join(left_out)}"] if left_out else []
+    if hasattr(machine, "calls"):
+        from swarmtest.subjects.api_trial_calls import never_accepted, trial_calls
+
+        never = never_accepted(trial_calls(cast(MachineSubject, subject)))
+        lines += [f"rejected every call in the first tests: {', '.join(never)}"] if never else []
+    return lines
 
 
 def _avoided(outcome: Outcome, avoided: Sequence[str]) -> list[str]:
@@ -287,6 +324,11 @@ def _status(outcome: Outcome, options: dict[str, Any], failing: list[str], *, st
             f"none of the {plural(outcome.progress.tests, 'test')} was valid, so nothing was "
             f"tested: see `{command_text(f'show {outcome.campaign}', outcome.store)}`"
         )
+    if not outcome.progress.tests and not outcome.faults and "time" in outcome.reason:
+        raise UserError(
+            "no test ended before the campaign's time was up, so nothing is known: give it more "
+            "time, or fewer steps (--steps), or a smaller time limit for one test (--timeout)"
+        )
     every_test_failed = outcome.progress.failed == outcome.progress.tests
     if outcome.unused and not options["allow_unused"] and not every_test_failed and steps:
         name, tests = next(iter(outcome.unused.items()))
@@ -302,12 +344,3 @@ def _status(outcome: Outcome, options: dict[str, Any], failing: list[str], *, st
             "at the start, no guard was true (when=), or every pool was empty"
         )
     return 1 if failing else 0
-
-
-def _memory(text: str) -> int | str:
-    if text == "auto":
-        return text
-    size = 0 if text == "none" else parse_bytes(text)
-    if 0 < size < _MIN_MEMORY:
-        raise UserError(f"--memory {text}: a worker needs at least 64MB")
-    return size

@@ -29,6 +29,7 @@ from swarmtest.ui.dashboard.context import (
     StoreProblem,
     leading_to,
 )
+from swarmtest.ui.dashboard.one_file import as_one_file
 from swarmtest.ui.dashboard.pages import ABOUT, Actions, Pages, SystemPages
 from swarmtest.ui.options import damage_in
 from swarmtest.ui.report.page import asset
@@ -92,7 +93,7 @@ def _application(context: DashboardContext, guard: AccessGuard) -> Starlette:
         **{f"{campaign}/{name}": actions.about(make) for name, make in ABOUT.items()},
     }
     routes = [
-        Route(path, _explaining_damage(page, context), methods=["GET"])
+        Route(path, _explaining_damage(as_one_file(page), context), methods=["GET"])
         for path, page in pages_by_path.items()
     ]
     if not context.settings.read_only:

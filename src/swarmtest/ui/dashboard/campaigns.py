@@ -258,7 +258,12 @@ class FaultPage:
 def fault_page(store: Store, campaign: int, id: str) -> FaultPage:
     """Return a fault of a campaign; raise `UserError` if the campaign has no fault of this id."""
     match = next(
-        (fault for fault in known_faults(store, [campaign]) if fault.record.id == id), None
+        (
+            fault
+            for fault in known_faults(store, [campaign])
+            if id == fault.record.id or id in fault.also_ids
+        ),
+        None,
     )
     if match is None:
         raise UserError(f"campaign {campaign} has no fault {id}")

@@ -39,6 +39,7 @@ from swarmtest.core.formatting import duration, rough_duration
 from swarmtest.store import open_store
 from swarmtest.store.interface import Store
 from swarmtest.ui.dashboard.commands import DashboardJobs
+from swarmtest.ui.dashboard.one_file import embedded_assets, link_to_file, wants_file
 from swarmtest.ui.dashboard.queries import QueryPool
 from swarmtest.ui.dashboard.store_watch import EventBroadcaster, StoreWatch
 from swarmtest.ui.dashboard.system import MachineMonitor
@@ -144,12 +145,15 @@ class DashboardContext:
     ) -> HTMLResponse:
         """Render a template with its own values and those that every template needs."""
         theme = request.cookies.get("swarmtest_theme", "")
+        alone = embedded_assets() if wants_file(request) and link_to_file(request) else None
         text = self._templates.get_template(template).render(
             **values,
             path=request.url.path,
             csrf=request.state.csrf,
-            theme=theme if theme in _THEMES else "",
-            read_only=self.settings.read_only,
+            theme=theme if theme in _THEMES and alone is None else "",
+            read_only=self.settings.read_only or alone is not None,
+            alone=alone,
+            file_link=link_to_file(request) if status == 200 else "",
             store_name=self.store_name,
             jobs_running=sum(job.is_running for job in self.jobs.all()),
         )

@@ -50,6 +50,7 @@ from swarmtest.ui.dashboard.commands import (
     run_command,
 )
 from swarmtest.ui.dashboard.context import AccessGuard, DashboardContext
+from swarmtest.ui.dashboard.fault_list import SORTS, fault_list
 from swarmtest.ui.dashboard.queries import QueryState
 from swarmtest.ui.dashboard.system import (
     MachineLoad,
@@ -58,7 +59,7 @@ from swarmtest.ui.dashboard.system import (
     disk_share,
     is_swarmtest,
 )
-from swarmtest.ui.report.faults import known_faults
+from swarmtest.ui.report.faults import known_faults, lifelines_of
 from swarmtest.ui.report.reproduce import run_command as command_of_campaign
 from swarmtest.ui.report.search_report import SearchPage
 from swarmtest.ui.terminal.tables import command_text
@@ -69,6 +70,10 @@ _NEWEST_FAULTS = 5
 _MIN_COMPARED = 2
 """The fewest campaigns that can be compared."""
 _MAX_COMPARED = 200
+_PLOTS_PER_PAGE = 8
+"""How many faults a page of roles shows, each with a plot."""
+_FAULTS_TO_CHOOSE = 100
+"""How many faults a menu has; with more of them, a page names its own."""
 
 
 class Pages:
@@ -120,9 +125,17 @@ class Pages:
         with self._context.store() as store:
             view = self._view(request, store)
             faults = known_faults(store, [view.record.id])
-        faults.sort(key=lambda fault: fault.first)
+        page = fault_list(faults, dict(request.query_params))
         roles = self._ask("roles", view, questions.roles)
-        return self._campaign_page(request, "faults_page.html", view, faults=faults, roles=roles)
+        return self._campaign_page(
+            request,
+            "faults_page.html",
+            view,
+            page=page,
+            sorts=SORTS,
+            roles=roles,
+            lives=lifelines_of(page.faults),
+        )
 
     def fault(self, request: Request) -> Response:
         """Render one fault, with its test as code."""
@@ -130,7 +143,10 @@ class Pages:
             view = self._view(request, store)
             fault = fault_page(store, view.record.id, request.path_params["fault"])
         roles = self._ask("roles", view, questions.roles)
-        return self._campaign_page(request, "fault.html", view, fault=fault, roles=roles)
+        lives = lifelines_of([fault.reported])
+        return self._campaign_page(
+            request, "fault.html", view, fault=fault, roles=roles, lives=lives
+        )
 
     def roles(self, request: Request) -> Response:
         """Render triggers and suppressors, with their intervals."""
@@ -138,11 +154,18 @@ class Pages:
             view = self._view(request, store)
             signatures = {fault.id: fault.signature for fault in store.faults(view.record.id)}
             command = command_text(f"roles {view.record.id}", store.url)
+        roles = self._ask("roles", view, questions.roles)
+        plots = list(roles.value.faults.items()) if roles.value else []
+        pages = max(-(-len(plots) // _PLOTS_PER_PAGE), 1)
+        number = min(max(whole(request.query_params.get("page")) or 1, 1), pages)
         return self._campaign_page(
             request,
             "roles.html",
             view,
-            roles=self._ask("roles", view, questions.roles),
+            roles=roles,
+            plots=plots[(number - 1) * _PLOTS_PER_PAGE : number * _PLOTS_PER_PAGE],
+            number=number,
+            pages=pages,
             signatures=signatures,
             shell=command,
         )
@@ -169,7 +192,7 @@ class Pages:
         with self._context.store() as store:
             view = self._view(request, store)
             page = trial_page(store, view.record, dict(request.query_params))
-            fault_ids = [fault.id for fault in store.faults(view.record.id)]
+            fault_ids = [fault.id for fault in store.faults(view.record.id)[:_FAULTS_TO_CHOOSE]]
         return self._campaign_page(
             request, "configurations.html", view, page=page, fault_ids=fault_ids
         )

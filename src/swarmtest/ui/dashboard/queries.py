@@ -39,7 +39,9 @@ from swarmtest.ui.report.figures import (
     interval_plot,
     role_shares,
 )
+from swarmtest.ui.report.file_heat import FileHeat, file_heats
 from swarmtest.ui.report.search_report import SearchPage, search_page
+from swarmtest.ui.report.strategy_plot import StrategyPlot, strategy_plots
 from swarmtest.ui.report.tables import (
     HtmlTable,
     amount_table,
@@ -224,9 +226,7 @@ def roles(store: Store, campaign: int) -> RolesView:
             tuple(pair_lines(study.pairs(fault))),
         )
     shares = (role_shares("fault", study.table("fault")),) if by_fault else ()
-    relations = (
-        tuple(relation.sentence() for relation in triage(study).relations) if by_fault else ()
-    )
+    relations = tuple(triage(study, by_frequency[:MOST_FAULTS]).sentences()) if by_fault else ()
     return RolesView(study.notes, by_fault, shares, relations, heat)
 
 
@@ -237,6 +237,8 @@ class CoverageView:
     files: HtmlTable | None
     listings: tuple[SourceListing, ...]
     others: tuple[HtmlTable, ...]
+    heats: dict[str, FileHeat]
+    """Files at a glance, by the ids of their listings."""
     shares: tuple[RoleShares, ...]
     """For each kind, how many targets each feature matters to."""
     notes: tuple[str, ...]
@@ -254,6 +256,7 @@ def reached(store: Store, campaign: int) -> CoverageView:
         coverage.files,
         coverage.listings,
         coverage.others,
+        file_heats(coverage, study.evidence.features),
         tuple(role_shares(kind, table) for kind, table in tables.items()),
         coverage.left_out if coverage.listings else (),
         coverage.why_none,
@@ -266,6 +269,7 @@ class ComparisonView:
     """A comparison of campaigns."""
 
     conclusions: tuple[str, ...]
+    plots: tuple[StrategyPlot, ...]
     tables: tuple[HtmlTable, ...]
     notes: tuple[str, ...]
     refusal: str
@@ -280,9 +284,10 @@ def compared(store: Store, campaigns: Sequence[int]) -> ComparisonView:
     try:
         comparison = compare_campaigns(store, campaigns)
     except UserError as error:
-        return ComparisonView((), (), (), str(error), pairs)
+        return ComparisonView((), (), (), (), str(error), pairs)
     return ComparisonView(
         tuple(conclusions(comparison)),
+        tuple(strategy_plots(comparison)),
         tuple(comparison_tables(comparison)),
         comparison.notes,
         "",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,22 +12,28 @@ from swarmtest.core.targets import Target
 from swarmtest.race.views import RaceView, race_view
 from swarmtest.roles.study import Study
 from swarmtest.roles.views import pair_lines, roles_in_short
+from swarmtest.store.fault_groups import effective
 from swarmtest.store.fault_lives import FaultLife, fault_lives
 from swarmtest.store.interface import Store
 from swarmtest.store.records import FaultRecord, ReductionRecord
 from swarmtest.subjects.stored_tests import StoredTests
 from swarmtest.ui.report.figures import IntervalPlot, interval_plot
+from swarmtest.ui.report.lifelines import Lifelines, lifelines
 from swarmtest.ui.report.reproduce import roles_command
 from swarmtest.ui.report.tables import HtmlTable, amount_table, role_table
 from swarmtest.ui.terminal.fault_lives import life_lines
 from swarmtest.ui.terminal.reduced_tests import as_shown, is_smaller, reduction_line, replay_words
 from swarmtest.ui.terminal.tables import command_text, fault_configurations, test_code
+from swarmtest.ui.terminal.text import elided
 from swarmtest.why.explanation import Explanation, explanations_of
 from swarmtest.why.views import confirmation_line, experiment_lines, test_lines
 
 MOST_FAULTS = 60
-"""The most faults shown in detail, so that a report stays readable; the table has them all."""
+"""The most faults shown in detail, so that a report stays readable."""
+MOST_LISTED = 200
+"""The most faults in a table of a page."""
 _MAX_CODE_LINES = 400
+_MAX_GROUP_NAME = 100
 
 
 @dataclass(frozen=True)
@@ -50,10 +57,18 @@ class ReportedFault:
     life: FaultLife | None = None
     """Its state and history, over all campaigns of its subject."""
 
+    also: tuple[str, ...] = ()
+    """The recorded faults that are shown as this one, in words: id, signature, and why."""
+
     @property
     def life_lines(self) -> list[str]:
         """Its state and history in words."""
         return life_lines(self.life)
+
+    @property
+    def also_ids(self) -> list[str]:
+        """The ids of the recorded faults that are shown as this one."""
+        return [line.partition(":")[0] for line in self.also]
 
     @property
     def state(self) -> str:
@@ -90,6 +105,44 @@ class ReportedFault:
     def is_reduced(self) -> bool:
         """Whether the smallest test is a reduced one."""
         return is_smaller(self.reduction, self.record)
+
+
+@dataclass(frozen=True)
+class FaultGroup:
+    """Faults with the same kind of error in the same function."""
+
+    name: str
+    faults: tuple[ReportedFault, ...]
+    """The most frequent first."""
+
+    @property
+    def count(self) -> int:
+        """The number of tests that show one of them."""
+        return sum(fault.count for fault in self.faults)
+
+
+def group_name(record: FaultRecord) -> str:
+    """Return the kind of error of a fault, and the function that raised it, if it is known.
+
+    >>> signature = "KeyError: 'a' [Shop.buy: del x]"
+    >>> group_name(FaultRecord("f6f54754", "exception", signature, "", 0, 0, 1, None))
+    'KeyError [Shop.buy]'
+    """
+    kind = re.split(r":\s| \[", record.signature, maxsplit=1)[0]
+    place = re.search(r"\[([^\]\[:]+)(?::[^\[]*)?\]$", record.signature)
+    return elided(f"{kind} [{place[1]}]" if place else kind, _MAX_GROUP_NAME)
+
+
+def fault_groups(faults: Iterable[ReportedFault]) -> list[FaultGroup]:
+    """Return faults by the kind of error and its place, the largest group first."""
+    groups: dict[str, list[ReportedFault]] = {}
+    for fault in faults:
+        groups.setdefault(group_name(fault.record), []).append(fault)
+    by_size = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
+    return [
+        FaultGroup(name, tuple(sorted(each, key=lambda fault: -fault.count)))
+        for name, each in by_size
+    ]
 
 
 @dataclass(frozen=True)
@@ -145,15 +198,45 @@ def known_faults(store: Store, campaigns: Sequence[int]) -> list[ReportedFault]:
         for subject in {*subjects.values()}
         for life in fault_lives(store, subject).values()
     }
+    members = {
+        also for records in records_by_id.values() for _, each in records for also in each.also
+    }
+    seen_as = _members_in_words(store, campaigns) if members else {}
     faults = [
         replace(
             _merged(records, reductions_by_id.get(id, ())),
+            also=tuple(
+                seen_as[also]
+                for also in sorted({also for _, each in records for also in each.also})
+            ),
             explanation=explanations.get(id),
             life=lives.get((subjects[records[-1][0]], id)),
         )
         for id, records in records_by_id.items()
     ]
     return sorted(faults, key=lambda fault: (-fault.count, fault.record.id))
+
+
+def lifelines_of(faults: Iterable[ReportedFault]) -> Lifelines | None:
+    """Return the lives of faults as a figure; None if they were seen in one campaign only."""
+    return lifelines(
+        (fault.record.signature, fault.life) for fault in faults if fault.life is not None
+    )
+
+
+def _members_in_words(store: Store, campaigns: Sequence[int]) -> dict[str, str]:
+    """Return what is said about each recorded fault that is shown as another one."""
+    signatures = {
+        fault.id: fault.signature
+        for campaign in campaigns
+        for fault in store.recorded.faults(campaign)
+    }
+    decisions = effective(store.fault_decisions())
+    return {
+        id: f"{id}: {signatures.get(id, '')} ({decision.reason})"
+        for id, decision in decisions.items()
+        if id in signatures
+    }
 
 
 def _merged(

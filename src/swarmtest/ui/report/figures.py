@@ -138,6 +138,11 @@ class RoleShares:
             "(left) or triggers (right), after correction for many comparisons."
         )
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no feature has a role, so that there is no bar to draw."""
+        return not any(share.trigger or share.suppressor for share in self.shares)
+
     def to_csv(self) -> str:
         """Return a row per feature."""
         rows = [(s.feature, s.trigger, s.suppressor, s.targets) for s in self.shares]
@@ -186,6 +191,23 @@ class DiscoveryPlot:
             f"Distinct {self.found} found, by number of {self.unit}; one line per campaign, "
             "logarithmic scale."
         )
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether no campaign found more than one: that is said faster than drawn."""
+        return all(curve.found[-1] < 2 for curve in self.curves)
+
+    @property
+    def in_words(self) -> str:
+        """What was found and when, for a plot that is not drawn."""
+        firsts = [
+            f"campaign {curve.campaign} after {counted(int(curve.effort[0]), 'test')}"
+            for curve in self.curves
+            if curve.found[-1] and self.unit == "tests"
+        ]
+        head = f"{self.found.capitalize()}: no campaign found more than one"
+        more = f" and {len(firsts) - 6} more" if len(firsts) > 6 else ""
+        return f"{head}: {', '.join(firsts[:6])}{more}." if firsts else f"{head}."
 
     @property
     def start(self) -> float:

@@ -44,6 +44,19 @@ def require_matplotlib() -> None:
         raise UserError("--figures needs matplotlib: pip install 'swarmtest[figures]'")
 
 
+def drawing_of(figure: Figure) -> Drawing:
+    """Return a figure of the report as a figure of matplotlib, in the style of a paper."""
+    if find_spec("matplotlib") is None:
+        raise UserError("this needs matplotlib: pip install 'swarmtest[figures]'; .svg does not")
+    with _style():
+        try:
+            drawing = draw(figure)
+        except TypeError:
+            raise UserError(f"{figure.title!r} is drawn as .svg only") from None
+        drawing.draw_without_rendering()
+        return drawing
+
+
 def write_figures(page: ReportPage, directory: Path) -> list[Path]:
     """Write every figure in all formats with its data, and the tables that belong to no figure."""
     require_matplotlib()

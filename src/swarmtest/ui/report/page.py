@@ -33,13 +33,22 @@ from swarmtest.roles.study import Study
 from swarmtest.roles.triage import triage
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord
-from swarmtest.ui.report.coverage import CoverageSection, coverage_of, script_data, targets_csv
+from swarmtest.ui.report.coverage import (
+    CoverageSection,
+    SourceListing,
+    coverage_of,
+    script_data,
+    targets_csv,
+)
 from swarmtest.ui.report.faults import (
     MOST_FAULTS,
+    MOST_LISTED,
     FaultView,
     ReportedFault,
+    fault_groups,
     fault_views,
     known_faults,
+    lifelines_of,
 )
 from swarmtest.ui.report.figures import (
     DiscoveryPlot,
@@ -50,7 +59,15 @@ from swarmtest.ui.report.figures import (
     discovery_curves,
     role_shares,
 )
+from swarmtest.ui.report.file_heat import FileHeat, file_heats
+from swarmtest.ui.report.highlighting import (
+    highlighted_code,
+    highlighted_lines,
+    highlighted_traceback,
+)
+from swarmtest.ui.report.lifelines import Lifelines
 from swarmtest.ui.report.reproduce import confidence_words, run_command
+from swarmtest.ui.report.strategy_plot import StrategyPlot, strategy_plots
 from swarmtest.ui.report.svg_figures import figure_svg
 from swarmtest.ui.report.tables import (
     HtmlCell,
@@ -62,6 +79,9 @@ from swarmtest.ui.report.tables import (
 )
 from swarmtest.ui.terminal.tables import command_text
 from swarmtest.ui.terminal.text import printable, spans
+
+_FAULTS_OF_MANY = 20
+"""How many faults are described if there are too many to list: a page must still open quickly."""
 
 # Templates.
 
@@ -83,11 +103,21 @@ def environment(*packages: str) -> Environment:
     )
     templates.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     templates.filters["svg"] = lambda figure: Markup(figure_svg(figure))
+    templates.filters["phone_svg"] = lambda figure: Markup(figure_svg(figure, phone=True))
+    templates.filters["code"] = highlighted_code
+    templates.filters["output"] = highlighted_traceback
+    templates.filters["source"] = _source
     templates.filters["percent"] = lambda share: format_percent(share, 1)
     templates.filters["plural"] = plural
     templates.filters["spans"] = spans
     templates.filters["kind_name"] = lambda kind: words_for(kind)[1]
     return templates
+
+
+def _source(listing: SourceListing, coloured: bool) -> tuple[Markup, ...]:
+    """Return the lines of a file as HTML."""
+    text = "\n".join(line.text for line in listing.lines)
+    return highlighted_lines(text, listing.path if coloured else "")
 
 
 def _finalize(value: Any) -> Any:
@@ -149,33 +179,57 @@ def campaign_table(store: Store, records: Sequence[CampaignRecord]) -> HtmlTable
     return HtmlTable("Campaigns", (*head, "steps", "CPU in tests", "Python"), tuple(rows))
 
 
-def fault_table(faults: Sequence[ReportedFault], study: Study) -> HtmlTable:
-    """Return a table with a row per fault."""
+def fault_table(faults: Sequence[ReportedFault], study: Study, detailed: int) -> HtmlTable:
+    """Return a table with a row per fault; the first `detailed` ones are described below."""
     tests = study.evidence.n
+    campaigns = len(study.evidence.campaigns)
+    rows = []
+    for position, fault in enumerate(faults[:MOST_LISTED]):
+        also = f"also seen as {', '.join(fault.also_ids)}" if fault.also else ""
+        link = f"#fault-{fault.record.id}" if position < detailed else ""
+        by_campaign = ", ".join(f"{number}: {count:,}" for number, count in fault.counts.items())
+        rows.append(
+            (
+                HtmlCell(fault.record.signature, cls="wide name", link=link, note=also),
+                number_cell(fault.count),
+                percent_cell(fault.count / tests),
+                number_cell(fault.size),
+                HtmlCell(fault.state),
+                HtmlCell(fault.record.kind),
+                HtmlCell("{}#{}".format(*fault.first)),
+                *([HtmlCell(by_campaign)] if campaigns > 1 else []),
+                HtmlCell(fault.record.id, cls="name"),
+            )
+        )
+    notes = []
+    if len(faults) > len(rows):
+        notes.append(f"The {len(faults) - len(rows):,} rarest are not listed one by one.")
+    if len(faults) > detailed:
+        notes.append(f"The {detailed} most frequent are described below.")
+    head = ("fault", "tests", "share", "smallest, steps", "state", "kind", "first test")
+    by = ("by campaign",) if campaigns > 1 else ()
+    return HtmlTable(
+        "Faults, the most frequent first", (*head, *by, "id"), tuple(rows), " ".join(notes)
+    )
+
+
+def group_table(faults: Sequence[ReportedFault]) -> HtmlTable | None:
+    """Return a table of groups of faults; None if all faults are listed anyway."""
+    if len(faults) <= MOST_LISTED:
+        return None
+    groups = fault_groups(faults)
     rows = [
         (
-            HtmlCell(
-                fault.record.id,
-                cls="name",
-                link=f"#fault-{fault.record.id}" if position < MOST_FAULTS else "",
-            ),
-            HtmlCell(fault.record.kind),
-            HtmlCell(fault.state),
-            number_cell(fault.count),
-            percent_cell(fault.count / tests),
-            number_cell(fault.size),
-            HtmlCell("{}#{}".format(*fault.first)),
-            HtmlCell(", ".join(f"{number}: {count:,}" for number, count in fault.counts.items())),
-            HtmlCell(fault.record.signature, cls="wide"),
+            HtmlCell(group.name, cls="wide name", note=group.faults[0].record.signature),
+            number_cell(len(group.faults)),
+            number_cell(group.count),
         )
-        for position, fault in enumerate(faults)
+        for group in groups[:MOST_LISTED]
     ]
-    unlisted = len(faults) - MOST_FAULTS
-    note = f"The {unlisted} rarest are only in this table." if unlisted > 0 else ""
-    head = ("fault", "kind", "state", "tests", "share", "smallest, steps", "first test")
-    return HtmlTable(
-        "Faults, the most frequent first", (*head, "by campaign", "signature"), tuple(rows), note
-    )
+    unlisted = len(groups) - len(rows)
+    note = f"{plural(unlisted, 'more group')} with fewer faults." if unlisted else ""
+    head = ("error and function, with its most frequent fault", "faults", "tests")
+    return HtmlTable("Faults by error and function", head, tuple(rows), note)
 
 
 # The report.
@@ -198,6 +252,7 @@ class ComparisonSection:
 
     conclusions: tuple[str, ...]
     """How each strategy differs from the baseline, in words."""
+    plots: tuple[StrategyPlot, ...]
     tables: tuple[HtmlTable, ...]
     notes: tuple[str, ...]
     refusal: str
@@ -223,8 +278,13 @@ class ReportPage:
     outlooks: tuple[StrategyAdvice, ...]
     growth: HtmlTable
     no_variation: str
+    fault_count: int
+    fault_groups: HtmlTable | None
+    """All faults in groups, if there are too many to list them."""
     fault_table: HtmlTable
     faults: tuple[FaultView, ...]
+    lifelines: Lifelines | None
+    """The faults over versions or campaigns; None if there is only one."""
     relations: tuple[str, ...]
     """Sentences about faults that may be one bug."""
     shares: tuple[RoleShares, ...]
@@ -233,6 +293,8 @@ class ReportPage:
     comparing: ComparisonSection | None
     heat: HeatMap
     coverage: CoverageSection
+    file_heats: dict[str, FileHeat]
+    """Files at a glance, by the ids of their listings."""
     tables: dict[str, RoleTable]
     """The roles, by kind of target."""
 
@@ -274,6 +336,7 @@ def make_page(
     outlooks = _outlooks(store, records)
     curves = discovery_curves([discovery(store, campaign) for campaign in campaigns])
     numbers = " ".join(map(str, campaigns))
+    detailed = MOST_FAULTS if len(faults) <= MOST_LISTED else _FAULTS_OF_MANY
     return ReportPage(
         title=title or f"{records[0].subject}: swarm testing report",
         records=records,
@@ -287,9 +350,12 @@ def make_page(
         outlooks=tuple(outlooks),
         growth=growth_table([outlook.growth for outlook in outlooks if outlook.growth]),
         no_variation=no_variation,
-        fault_table=fault_table(faults, study),
-        faults=tuple(fault_views(study, faults[:MOST_FAULTS])),
-        relations=() if no_variation else tuple(triage(study).sentences()),
+        fault_count=len(faults),
+        fault_groups=group_table(faults),
+        fault_table=fault_table(faults, study, detailed),
+        faults=tuple(fault_views(study, faults[:detailed])),
+        lifelines=lifelines_of(faults),
+        relations=() if no_variation else _relations(study, faults[:MOST_FAULTS]),
         shares=()
         if no_variation
         else tuple(role_shares(kind, table) for kind, table in tables.items()),
@@ -297,6 +363,7 @@ def make_page(
         comparing=_comparing(store, records, confidence),
         heat=configurations(study),
         coverage=coverage,
+        file_heats=file_heats(coverage, study.evidence.features),
         tables=tables,
     )
 
@@ -312,6 +379,11 @@ def _no_variation(study: Study) -> str:
     except UserError as error:
         return str(error)
     return ""
+
+
+def _relations(study: Study, faults: Sequence[ReportedFault]) -> tuple[str, ...]:
+    shown = {fault.record.id for fault in faults}
+    return tuple(triage(study, [t for t in study.faults if t.name in shown]).sentences())
 
 
 def _outlooks(store: Store, records: Sequence[CampaignRecord]) -> list[StrategyAdvice]:
@@ -339,15 +411,24 @@ def _comparing(
     try:
         comparison = compare_campaigns(store, numbers, confidence=confidence)
     except UserError as error:
-        return ComparisonSection((), (), (), str(error), command)
+        return ComparisonSection((), (), (), (), str(error), command)
     tables = tuple(comparison_tables(comparison))
-    return ComparisonSection(tuple(conclusions(comparison)), tables, comparison.notes, "", command)
+    return ComparisonSection(
+        tuple(conclusions(comparison)),
+        tuple(strategy_plots(comparison)),
+        tables,
+        comparison.notes,
+        "",
+        command,
+    )
 
 
 # HTML.
 
 _MAX_OPEN_LINES = 400
 """Source listings are expanded from the start if they have at most this many lines together."""
+_MAX_COLOURED_LINES = 8000
+"""More lines are shown without colours, which would make a large page larger by a quarter."""
 
 
 def report_html(page: ReportPage) -> str:
@@ -361,13 +442,14 @@ def report_html(page: ReportPage) -> str:
             page=page,
             style=Markup(asset("report.css")),
             script=script,
-            script_hash=_hash(script),
+            script_hash=hash_of_script(script),
             data=script_data(page.study, page.coverage),
             listings_open=lines <= _MAX_OPEN_LINES,
+            coloured=lines <= _MAX_COLOURED_LINES,
         )
     )
 
 
-def _hash(script: str) -> str:
+def hash_of_script(script: str) -> str:
     """Return the hash by which the page's security policy allows our script and no other."""
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

@@ -84,7 +84,8 @@ def search_html(page: SearchPage) -> str:
 
 
 def _visits(store: Store, campaign: int) -> int:
-    return 1 + max(map(visit_of, store.trials(campaign)))
+    blocks = store.blocks(campaign, hits=False)
+    return 1 + max(visit_of(origin) for block in blocks for origin in block.origins)
 
 
 def _totals(
@@ -174,7 +175,7 @@ def _sequence(exploration: Exploration) -> HtmlTable | None:
         for number, step in enumerate(sequence.steps, 1)
     )
     caption = "A few points that together reach most"
-    return HtmlTable(caption, ("", "new", "reached", "runs", "point"), rows)
+    return HtmlTable(caption, ("no.", "new", "reached", "runs", "point"), rows)
 
 
 def _fault_table(faults: Sequence[tuple[int, FaultRecord]]) -> HtmlTable:

@@ -6,12 +6,13 @@ The drawings use CSS classes, so their colours are those of the page around them
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
 
 from swarmtest.analysis.role_cells import FIXED, INSUFFICIENT, IRRELEVANT, SUPPRESSOR, TRIGGER
 from swarmtest.core.formatting import duration, format_percent, p_value, percent_interval
 from swarmtest.roles.roles import FeatureRole
+from swarmtest.ui.report.fault_bars import FaultBars, fault_bars_svg
 from swarmtest.ui.report.figures import (
     DiscoveryPlot,
     Figure,
@@ -22,41 +23,60 @@ from swarmtest.ui.report.figures import (
     PlottedCurve,
     RoleShares,
 )
+from swarmtest.ui.report.file_heat import FileHeat, file_heat_svg
+from swarmtest.ui.report.lifelines import Lifelines, lifelines_svg
+from swarmtest.ui.report.strategy_plot import StrategyPlot, strategies_svg
 from swarmtest.ui.svg import Scale, element, line, mark, picture, text
 from swarmtest.ui.terminal.text import elided, spans
 
 # Any figure.
 
 
-def figure_svg(figure: Figure) -> str:
-    """Draw a figure."""
+_PHONE_WIDTH = 340.0
+"""The width of a drawing for phones: scaled down to that, text would be too small to read."""
+
+
+def figure_svg(figure: Figure, phone: bool = False) -> str:
+    """Draw a figure; `phone` draws it for a narrow screen, with text of the same size."""
+    width = _PHONE_WIDTH if phone else None
     if isinstance(figure, IntervalPlot):
-        return intervals_svg(figure)
+        return intervals_svg(figure, width or _ROLE_WIDTH)
     if isinstance(figure, RoleShares):
-        return shares_svg(figure)
+        return shares_svg(figure, width or _SHARES_WIDTH)
     if isinstance(figure, DiscoveryPlot):
-        return curves_svg(figure)
+        return curves_svg(figure, width or _WIDTH)
     if isinstance(figure, HeatMap):
-        return heat_map_svg(figure)
+        return heat_map_svg(figure, width or _MAP_WIDTH)
+    for kind, draw in _DRAWINGS.items():
+        if isinstance(figure, kind):
+            return draw(figure, width) if width else draw(figure)
     raise TypeError(f"no drawing for {type(figure).__name__}")
 
+
+_DRAWINGS: dict[type, Callable[..., str]] = {
+    FaultBars: fault_bars_svg,
+    FileHeat: file_heat_svg,
+    Lifelines: lifelines_svg,
+    StrategyPlot: strategies_svg,
+}
 
 # Discovery curves: a colour, a dash pattern and a mark for each strategy.
 
 _WIDTH, _HEIGHT = 470.0, 270.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 28.0, 10.0, 46.0
 _LEGEND_ROW = 18.0
+_LEGEND_LETTER_WIDTH = 6.0
 _MARKS_PER_CURVE = 5
 SHAPES = ("circle", "square", "up", "diamond", "down", "cross")
 STYLES = len(SHAPES)
 
 
-def curves_svg(curves: DiscoveryPlot) -> str:
+def curves_svg(curves: DiscoveryPlot, width: float = _WIDTH) -> str:
     """Draw discovery curves as staircases over a logarithmic axis, with a legend below."""
     aheads = [curve.ahead for curve in curves.curves if curve.ahead]
     ends = [*(curve.effort[-1] for curve in curves.curves), *(ahead.effort for ahead in aheads)]
     end = max([curves.start * 1.001, *ends])
-    across = Scale(curves.start, end, _LEFT, _WIDTH - _RIGHT, tenfolds=True)
+    across = Scale(curves.start, end, _LEFT, width - _RIGHT, tenfolds=True)
     most_found = max((curve.found[-1] for curve in curves.curves), default=1)
     # With little data an interval can be very wide; it must not flatten the curves.
     top = max([most_found, 1, *(min(ahead.high, 1.6 * most_found) for ahead in aheads)])
@@ -64,24 +84,24 @@ def curves_svg(curves: DiscoveryPlot) -> str:
     styles = {name: number % STYLES for number, name in enumerate(curves.strategies)}
     parts = [_axes(curves, across, up)]
     parts += [_curve(curve, curves, across, up, styles[curve.strategy]) for curve in curves.curves]
-    rows = _legend(curves, styles)
+    rows = _legend(curves, styles, width)
     height = _HEIGHT + _LEGEND_ROW * len(styles)
-    return picture(_WIDTH, height, curves.title, *parts, *rows)
+    return picture(width, height, curves.title, *parts, *rows)
 
 
 def _axes(curves: DiscoveryPlot, across: Scale, up: Scale) -> str:
     bottom = up.at(0)
     parts = []
     for tick in up.ticks():
-        parts.append(line(_LEFT, up.at(tick), _WIDTH - _RIGHT, up.at(tick), "grid"))
+        parts.append(line(_LEFT, up.at(tick), across.end, up.at(tick), "grid"))
         parts.append(text(_LEFT - 6, up.at(tick) + 4, f"{tick:,.0f}", "tick", "end"))
     for tick in across.ticks():
         shown = f"{tick:,.0f}" if curves.unit == "tests" else duration(tick)
         parts.append(line(across.at(tick), bottom, across.at(tick), bottom + 4, "axis"))
         parts.append(text(across.at(tick), bottom + 17, shown, "tick", "middle"))
-    parts.append(line(_LEFT, bottom, _WIDTH - _RIGHT, bottom, "axis"))
+    parts.append(line(_LEFT, bottom, across.end, bottom, "axis"))
     name = "tests" if curves.unit == "tests" else "CPU time of tests"
-    parts.append(text((_LEFT + _WIDTH - _RIGHT) / 2, bottom + 35, name, "label", "middle"))
+    parts.append(text((_LEFT + across.end) / 2, bottom + 35, name, "label", "middle"))
     middle = (up.at(0) + _TOP) / 2
     turned = f"rotate(-90 12 {middle:.0f})"
     words = f"distinct {curves.found}"
@@ -134,7 +154,8 @@ def _marked_points(points: list[tuple[float, float]]) -> list[int]:
     return sorted({*chosen, len(points) - 1})
 
 
-def _legend(curves: DiscoveryPlot, styles: dict[str, int]) -> list[str]:
+def _legend(curves: DiscoveryPlot, styles: dict[str, int], width: float) -> list[str]:
+    letters = int((width - _LEFT - 48) / _LEGEND_LETTER_WIDTH)
     rows = []
     for number, (strategy, style) in enumerate(styles.items()):
         y = _HEIGHT + _LEGEND_ROW * (number + 0.5) - 4
@@ -143,7 +164,12 @@ def _legend(curves: DiscoveryPlot, styles: dict[str, int]) -> list[str]:
         rows += [
             line(_LEFT, y, _LEFT + 40, y, f"curve s{style}"),
             mark(SHAPES[style], _LEFT + 20, y, f"dot s{style}", 3.2),
-            text(_LEFT + 48, y + 4, f"{elided(strategy, 40)} ({which} {spans(numbers)})", "tick"),
+            text(
+                _LEFT + 48,
+                y + 4,
+                elided(f"{elided(strategy, 40)} ({which} {spans(numbers)})", letters),
+                "tick",
+            ),
         ]
     return rows
 
@@ -159,12 +185,12 @@ _BARS = 20.0
 _SHADES = 5
 
 
-def heat_map_svg(heat: HeatMap) -> str:
+def heat_map_svg(heat: HeatMap, width: float = _MAP_WIDTH) -> str:
     """Draw a block per group: its name, a bar per feature, and a row per configuration."""
     longest = max((min(len(name), _MAP_NAME_LENGTH) for name in heat.features), default=0)
     top = longest * _MAP_LETTER_WIDTH + 20
     block = _MAP_LEFT + _CELL * len(heat.features) + longest * _MAP_LETTER_WIDTH * 0.5 + 12
-    columns = max(min(int(_MAP_WIDTH // block), len(heat.groups)), 1)
+    columns = max(min(int(width // block), len(heat.groups)), 1)
     heights = [top] * columns
     parts: list[list[str]] = [[_column_names(heat, top)] for _ in range(columns)]
     for group in heat.groups:
@@ -269,7 +295,7 @@ _ROW = 22.0
 _ROLE_TOP = 8.0
 _ROLE_WIDTH, _SHARES_WIDTH = 600.0, 500.0
 _BAR = 11.0
-_ROLE_NAME_LENGTH, _ROLE_LETTER_WIDTH = 23, 7.4
+_ROLE_NAME_LENGTH, _PHONE_NAME_LENGTH, _ROLE_LETTER_WIDTH = 23, 14, 7.4
 _VERDICT_LETTER_WIDTH = 6.2
 _ROLE_MARKS = {
     TRIGGER: ("up", "trigger"),
@@ -282,31 +308,36 @@ _ROLE_MARKS = {
 }
 
 
-def intervals_svg(plot: IntervalPlot) -> str:
+def intervals_svg(plot: IntervalPlot, width: float = _ROLE_WIDTH) -> str:
     """Draw a row per feature: its interval, its mark, and the base rate as a dashed line."""
+    letters = _name_length(width)
     names = [role.feature for role in plot.roles]
     verdict_width = (
         max(len(_verdict(plot, role)) for role in plot.roles) * _VERDICT_LETTER_WIDTH + 20
     )
-    scale = Scale(0, 1, _label_width(names) + 8, _ROLE_WIDTH - verdict_width)
+    scale = Scale(0, 1, _label_width(names, letters) + 8, width - verdict_width)
     bottom = _ROLE_TOP + _ROW * len(plot.roles)
-    parts = [_percent_axis(scale, bottom, [0, 0.25, 0.5, 0.75, 1.0])]
+    ticks = [0, 0.5, 1.0] if width < _ROLE_WIDTH else [0, 0.25, 0.5, 0.75, 1.0]
+    parts = [_percent_axis(scale, bottom, ticks)]
     parts += _base_lines(plot, scale)
     parts += [
-        _interval(plot, role, scale, _ROLE_TOP + _ROW * (i + 0.5))
+        _interval(plot, role, scale, _ROLE_TOP + _ROW * (i + 0.5), width)
         for i, role in enumerate(plot.roles)
     ]
     middle = (scale.start + scale.end) / 2
     label = "tests with the feature, of those that show it"
+    middle = min(middle, width - len(label) * _VERDICT_LETTER_WIDTH / 2)
     parts.append(text(middle, bottom + 34, label, "label", "middle"))
-    return picture(_ROLE_WIDTH, bottom + 42, f"Intervals: {plot.title}", *parts)
+    return picture(width, bottom + 42, f"Intervals: {plot.title}", *parts)
 
 
-def _label_width(names: list[str]) -> float:
-    return (
-        max((min(len(name), _ROLE_NAME_LENGTH) for name in names), default=0) * _ROLE_LETTER_WIDTH
-        + 6
-    )
+def _name_length(width: float) -> int:
+    """Return how many letters of a feature's name a figure of this width shows."""
+    return _ROLE_NAME_LENGTH if width >= _SHARES_WIDTH else _PHONE_NAME_LENGTH
+
+
+def _label_width(names: list[str], letters: int) -> float:
+    return max((min(len(name), letters) for name in names), default=0) * _ROLE_LETTER_WIDTH + 6
 
 
 def _percent_axis(scale: Scale, bottom: float, shares: list[float]) -> str:
@@ -330,12 +361,11 @@ def _base_lines(plot: IntervalPlot, scale: Scale) -> list[str]:
     return parts
 
 
-def _interval(plot: IntervalPlot, role: FeatureRole, scale: Scale, y: float) -> str:
+def _interval(plot: IntervalPlot, role: FeatureRole, scale: Scale, y: float, width: float) -> str:
     shape, cls = _ROLE_MARKS[plot.mark(role)]
-    parts = [element("rect", x=0, y=y - _ROW / 2, width=_ROLE_WIDTH, height=_ROW, cls="row")]
-    parts.append(
-        text(scale.start - 8, y + 4, elided(role.feature, _ROLE_NAME_LENGTH), "name", "end")
-    )
+    parts = [element("rect", x=0, y=y - _ROW / 2, width=width, height=_ROW, cls="row")]
+    name = elided(role.feature, _name_length(width))
+    parts.append(text(scale.start - 8, y + 4, name, "name", "end"))
     if role.role == FIXED:
         parts.append(text(scale.at(0.5), y + 4, "in no test left to chance", "label", "middle"))
     else:
@@ -366,12 +396,12 @@ def _numbers(role: FeatureRole) -> str:
     )
 
 
-def shares_svg(shares: RoleShares) -> str:
+def shares_svg(shares: RoleShares, width: float = _SHARES_WIDTH) -> str:
     """Draw bars to the right for triggers, and hollow bars to the left for suppressors."""
     most = max((max(s.trigger, s.suppressor) for s in shares.shares), default=0.0)
     reach = next(limit for limit in (0.1, 0.25, 0.5, 1.0) if most <= limit)
-    start = _label_width([share.feature for share in shares.shares])
-    scale = Scale(-reach, reach, start + 42, _SHARES_WIDTH - 40)
+    start = _label_width([share.feature for share in shares.shares], _name_length(width))
+    scale = Scale(-reach, reach, start + 42, width - 40)
     bottom = _ROLE_TOP + _ROW * len(shares.shares)
     parts = [_percent_axis(scale, bottom, [-reach, -reach / 2, 0, reach / 2, reach])]
     for i, share in enumerate(shares.shares):
@@ -384,14 +414,14 @@ def shares_svg(shares: RoleShares) -> str:
             f"{share.feature}: trigger of {format_percent(share.trigger, 1)}, suppressor of "
             f"{format_percent(share.suppressor, 1)} of {share.targets:,} targets"
         )
-        row = element("rect", x=0, y=y - _ROW / 2, width=_SHARES_WIDTH, height=_ROW, cls="row")
-        name = text(start, y + 4, elided(share.feature, _ROLE_NAME_LENGTH), "name", "end")
+        row = element("rect", x=0, y=y - _ROW / 2, width=width, height=_ROW, cls="row")
+        name = text(start, y + 4, elided(share.feature, _name_length(width)), "name", "end")
         parts.append(element("g", row, name, *bars, title=words))
     parts.append(line(scale.at(0), _ROLE_TOP, scale.at(0), bottom, "axis"))
     left, right = (scale.at(side * reach / 2) for side in (-1, 1))
     parts.append(text(left, bottom + 34, "▼ suppressor of", "verdict suppressor", "middle"))
     parts.append(text(right, bottom + 34, "▲ trigger of", "verdict trigger", "middle"))
-    return picture(_SHARES_WIDTH, bottom + 42, shares.title, *parts)
+    return picture(width, bottom + 42, shares.title, *parts)
 
 
 def _bar(scale: Scale, y: float, share: float, cls: str) -> str:

@@ -44,6 +44,8 @@ class HtmlCell:
     """CSS classes: a role, or ``name``."""
     title: str = ""
     link: str = ""
+    note: str = ""
+    """A line below, in small letters."""
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,16 @@ from swarmtest.core.targets import Source, Target, unpack_hits
 from swarmtest.coverage.kinds import CONCURRENT_KINDS, KINDS, WITH_PROBES
 from swarmtest.coverage.scope import is_as_it_was, place_of
 from swarmtest.coverage.totals import Tally
+from swarmtest.languages.source import is_c
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord
 from swarmtest.ui.terminal.tables import table
-from swarmtest.ui.terminal.text import spans
+from swarmtest.ui.terminal.text import folded_spans
 
 ALL_KINDS = (*KINDS, *CONCURRENT_KINDS)
 """The kinds of targets that lie in files: what tests execute, and how their threads interact."""
+_ROOM, _LEAST_ROOM, _KIND_ROOM = 300, 30, 24
+"""Characters for the lines that were not reached, without a screen and on one, and for a kind."""
 _SHOWN_FILES = 5
 """How many watched files are named in a summary."""
 
@@ -41,6 +44,8 @@ def campaign_tally(
     from swarmtest.analysis.block_reading import count_hits
 
     tally.places = {source.path: source.place for source in store.sources(campaign) if source.place}
+    if "line" not in tally.kinds and any(map(is_c, tally.places)):
+        tally.kinds = (*tally.kinds, "line")  # native code knows no other kind
     ids, counts, tally.missing = count_hits(store, campaign)
     hits = dict(zip(ids.tolist(), counts.tolist(), strict=True))
     outside = set(unpack_hits(record.outside)) if record.outside else set()
@@ -117,6 +122,9 @@ def coverage_lines(tally: Tally, command: str, asked: Mapping[str, Any] | None) 
     if not tally.catalogue.targets:
         return ["coverage: nothing was measured"]
     told = [*watched_lines(tally, asked or {}), *tally.missing_lines(), f"by file: {command}"]
+    others = [kind for kind in (asked or {}).get("kinds", ()) if kind != "line"]
+    if others and any(map(is_c, tally.places)):
+        told.insert(0, f"C and C++ are measured by lines only, not by {', '.join(others)}")
     return [f"coverage: {tally.summary()}", *(f"  {line}" for line in told)]
 
 
@@ -147,11 +155,13 @@ def coverage_table(tally: Tally, width: int = 0) -> str:
     kinds = [kind for kind in ALL_KINDS if kind in tally.shares()]
     has_lines = any(kind in KINDS for kind in kinds)
     files = sorted({target.file for target in tally.catalogue.targets if target.file})
+    room = max(_LEAST_ROOM, width - max(map(len, files), default=0) - _KIND_ROOM * len(kinds))
+    room = room if width else _ROOM
     rows = []
     for file in files:
         shares = tally.shares(file)
         cells = [_share(kind, *shares.get(kind, (0, 0))) for kind in kinds]
-        rows.append((file, *cells, *([spans(_missed_lines(tally, file))] if has_lines else [])))
+        rows.append((file, *cells, *([_missed_lines(tally, file, room)] if has_lines else [])))
     total = tally.shares()
     if len(rows) > 1:
         rows.append(("all", *(_share(kind, *total[kind]) for kind in kinds), *[""] * has_lines))
@@ -165,12 +175,12 @@ def _share(kind: str, hit: int, total: int) -> str:
     return f"{hit} of {total} ({format_percent(hit / total, 0)})" if total else "-"
 
 
-def _missed_lines(tally: Tally, file: str) -> list[int]:
-    return sorted(
-        target.line
-        for number, target in enumerate(tally.catalogue.targets)
-        if target.kind == "line" and target.file == file and not tally.reached(number)
-    )
+def _missed_lines(tally: Tally, file: str, room: int) -> str:
+    lines: tuple[set[int], set[int]] = (set(), set())
+    for number, target in enumerate(tally.catalogue.targets):
+        if target.kind == "line" and target.file == file:
+            lines[tally.reached(number)].add(target.line)
+    return folded_spans(lines[False], lines[True], room)
 
 
 def find_source(store: Store, campaign: int, file: str) -> Source:
@@ -197,8 +207,29 @@ def find_source(store: Store, campaign: int, file: str) -> Source:
     )
 
 
-def annotated_source(source: Source, tally: Tally) -> str:
-    """Return a file as it was tested, with the number of tests that reached each line."""
+def find_function(tally: Tally, name: str) -> tuple[str, tuple[int, int]] | None:
+    """Return the file of a function and its first and last line with code; None if it is unknown.
+
+    The name may begin with the file: ``shop/cart.py:Cart.add``.
+    """
+    file, _, function = name.removesuffix("()").replace("::", ":").rpartition(":")
+    places: dict[str, set[int]] = {}
+    for target in tally.catalogue.targets:
+        own = target.function == function or target.function.replace("::", ":") == name
+        if target.kind == "line" and own and f"/{target.file}".endswith(f"/{file}" if file else ""):
+            places.setdefault(target.file, set()).add(target.line)
+    if len(places) > 1:
+        raise UserError(f"{name} is in {', '.join(sorted(places))}: write FILE:{function}")
+    for path, lines in places.items():
+        return path, (min(lines), max(lines))
+    return None
+
+
+def annotated_source(source: Source, tally: Tally, part: tuple[int, int] | None = None) -> str:
+    """Return a file as it was tested, with the number of tests that reached each line.
+
+    `part` has the first and the last line to show; None: all.
+    """
     if not source.text:
         raise UserError(f"{source.path} was measured without its source")
     counts: dict[int, str] = {}
@@ -209,8 +240,11 @@ def annotated_source(source: Source, tally: Tally) -> str:
     lines = source.text.removesuffix("\n").split("\n")
     width = max(map(len, [*counts.values(), "tests"]))
     head = f"{'tests':>{width}}  line"
+    first, last = part or (1, len(lines))
     shown = [
-        f"{counts.get(i, ''):>{width}}  {i:>4}  {line}".rstrip() for i, line in enumerate(lines, 1)
+        f"{counts.get(i, ''):>{width}}  {i:>4}  {line}".rstrip()
+        for i, line in enumerate(lines, 1)
+        if first <= i <= last
     ]
     return "\n".join([head, *shown])
 

@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from swarmtest.campaign.budget import Budget, Progress
 from swarmtest.campaign.reduced_faults import FaultReductionProgress
+from swarmtest.core.formatting import rough_duration
 from swarmtest.store.fault_lives import FaultLife
 from swarmtest.store.records import FaultRecord, ReductionRecord
 from swarmtest.ui.terminal.fault_lives import announce
@@ -19,6 +20,10 @@ from swarmtest.ui.terminal.text import one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+
+_MOST_ANNOUNCED = 20
+"""New faults that are named while a campaign runs, before the others are only counted."""
 
 
 class ProgressView(Protocol):
@@ -58,6 +63,20 @@ class QuietView:
         """Show nothing."""
 
 
+class _Announced:
+    """Counts the faults that were announced, so that not thousands of them are."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def next(self, new: list[FaultRecord]) -> tuple[list[FaultRecord], str]:
+        """Return which faults to name, and a note when no others will be."""
+        named = new[: max(0, _MOST_ANNOUNCED - self._count)]
+        stops = self._count <= _MOST_ANNOUNCED < self._count + len(new)
+        self._count += len(new)
+        return named, "more new faults are counted, not named" if stops else ""
+
+
 class PlainLines:
     """A view that prints a line per new fault and one every ten seconds, for logs and CI.
 
@@ -66,6 +85,7 @@ class PlainLines:
 
     def __init__(self, budget: Budget, out: IO[str], every: float = 10.0) -> None:
         self.before: Mapping[str, FaultLife] | None = None
+        self._announced = _Announced()
         self._budget = budget
         self._out = out
         self._every = every
@@ -75,8 +95,11 @@ class PlainLines:
 
     def update(self, progress: Progress, new_faults: list[FaultRecord]) -> None:
         """Print new faults, and a summary now and then or when trouble begins."""
-        for fault in new_faults:
+        named, note = self._announced.next(new_faults)
+        for fault in named:
             print(announce(fault, self.before), file=self._out, flush=True)
+        if note:
+            print(note, file=self._out, flush=True)
         is_new_trouble = bool(progress.condition) and not self._troubled
         self._troubled = bool(progress.condition)
         if is_new_trouble or time.monotonic() - self._shown >= self._every:
@@ -144,6 +167,7 @@ class LiveLine:
     def __init__(self, budget: Budget, console: Console) -> None:
         self.before: Mapping[str, FaultLife] | None = None
         self._budget = budget
+        self._announced = _Announced()
         self._console = console
         self._status = console.status("starting workers")
         self._status.start()
@@ -153,13 +177,16 @@ class LiveLine:
         """Print new faults, and update the line."""
         from rich.markup import escape
 
-        for fault in new_faults:
+        named, note = self._announced.next(new_faults)
+        for fault in named:
             shown = announce(fault, self.before)
             colour = "bold" if shown.word == "known fault" else "bold red"
             self._console.print(
                 f"[{colour}]{shown.word}[/] [bold]{escape(one_line(fault.id))}[/]{shown.more}: "
                 f"{escape(one_line(fault.signature))}"
             )
+        if note:
+            self._console.print(note)
         self._status.update(escape(one_line(summary_line(progress, self._budget))))
 
     def reducing(self, progress: FaultReductionProgress, part: str) -> None:
@@ -196,7 +223,7 @@ def summary_line(progress: Progress, budget: Budget) -> str:
         words.append(f"{progress.targets} targets")
     left = seconds_left(progress, budget, rate)
     if left is not None:
-        words.append(f"{left:,.0f} s left")
+        words.append(f"{rough_duration(left)} left")
     if progress.condition:
         words.append(progress.condition)
     return ", ".join(words)

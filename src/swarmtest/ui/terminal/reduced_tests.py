@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from swarmtest.campaign.reduced_faults import FaultReductionProgress, FaultReductions
-from swarmtest.core.formatting import plural
+from swarmtest.core.formatting import plural, typed_word
 from swarmtest.store.records import FaultRecord, ReductionRecord
 from swarmtest.ui.terminal.tables import command_text
 from swarmtest.ui.terminal.text import one_line
@@ -42,7 +42,7 @@ def as_shown(fault: FaultRecord, reduction: ReductionRecord | None) -> FaultReco
 def replay_words(campaign: int, fault: FaultRecord, reduction: ReductionRecord | None) -> str:
     """Return what to type after ``swarmtest`` to replay the test that is shown."""
     is_reduced = is_smaller(reduction, fault)
-    return f"replay {fault.id}" if is_reduced else f"replay {campaign}#{fault.trial}"
+    return f"replay {typed_word(fault.id if is_reduced else f'{campaign}#{fault.trial}')}"
 
 
 def reduction_line(

@@ -11,6 +11,7 @@ from typing import Any
 
 from swarmtest.campaign.liveness import status_in
 from swarmtest.core.configuration import Configuration
+from swarmtest.core.faults import VALUES
 from swarmtest.core.formatting import part_percent, plural, printable_line
 from swarmtest.core.result import Verdict
 from swarmtest.core.space import Space
@@ -18,10 +19,9 @@ from swarmtest.store import DEFAULT_PATH
 from swarmtest.store.interface import Store
 from swarmtest.store.loose_blocks import MOST_TRIALS
 from swarmtest.store.records import CampaignRecord, FaultRecord, note_of_kills
+from swarmtest.ui.terminal.shown_code import failed_line, shown_lines
 from swarmtest.ui.terminal.text import can_show, elided, kind_and_signature
 
-_MAX_CODE_LINES = 40
-"""Longer tests are cut in the middle; `swarmtest replay` prints them whole."""
 _MAX_NAMES = 30
 """The most features that are named in a line."""
 
@@ -47,14 +47,16 @@ def fault_lines(
     why: Sequence[str] = (),
     reduced: str = "",
     life: Sequence[str] = (),
+    width: int = 0,
 ) -> list[str]:
     """Describe a fault: what, how often, its configuration, why, its test, and how to replay it.
 
     `reduced` is a line that says how the test was reduced; empty if it is as it was recorded.
-    `life` are lines about its state and history.
+    `life` are lines about its state and history. `width` is that of the screen; 0 means no limit.
+    Commands and code are never wrapped, so that they can be copied.
     """
     lines = [
-        f"fault {fault.id}  {kind_and_signature(fault.kind, fault.signature)}",
+        f"fault {printable_line(fault.id)}  {kind_and_signature(fault.kind, fault.signature)}",
         f"  shown by {plural(fault.count, 'test')}, first by trial {fault.first_trial}; "
         f"shortest: {plural(fault.size, subject.part)}, trial {fault.trial}",
     ]
@@ -64,26 +66,52 @@ def fault_lines(
     message = fault_message(fault)
     if message:
         lines.append(f"  message: {message}")
+    line = failed_line(fault.details)
+    if line:
+        lines.append(f"  line: {line}")
+    lines += [f"  {line}" for line in fault_values(fault, width)]
+    if fault.also:
+        lines.append(f"  also seen as {', '.join(fault.also)}")
     if configuration:
         lines.append(f"  found with: {configuration}")
     lines += [f"  {line}" for line in why]
+    lines = [part for line in lines for part in indented_lines(line, width)]
     code = fault.code or test_code(fault.test, subject)
     if code:
-        shown = code.rstrip().splitlines()
-        lines += ["", *(("    " + line).rstrip() for line in shortened(shown)), ""]
+        lines += ["", *(("    " + line).rstrip() for line in shown_lines(code)), ""]
     return [*lines, f"  replay: {command}"] if command else lines
 
 
 def fault_message(fault: FaultRecord) -> str:
     """Return the full message of the exception; empty if the signature contains it."""
-    lines = fault.details.rstrip().splitlines()
+    lines = fault.details.partition(f"\n{VALUES}\n")[0].rstrip().splitlines()
     if fault.kind not in ("exception", "invariant", "memory") or not lines:
         return ""
     # The message begins after the last frame; pytest adds lines to those of failed assertions.
     frames = [i for i, line in enumerate(lines) if line.startswith("  ")]
     first = frames[-1] + 1 if frames else 0
-    message = lines[first if first < len(lines) else -1].strip()
+    said = [line.strip() for line in lines[first if first < len(lines) else -1 :]]
+    message = next(filter(None, said), "")
+    if message.endswith(":"):  # what it is about begins in the next line
+        message = " ".join(filter(None, said[:2]))
     return "" if message in fault.signature else message[:200]
+
+
+def fault_values(fault: FaultRecord, screen: int = 0) -> list[str]:
+    """Return the values of the assert that failed, a line each; empty if they are not known."""
+    longest = min(screen - _VALUES_INDENT, _LONGEST_VALUE) if screen else _LONGEST_VALUE
+    values = fault.details.partition(f"\n{VALUES}\n")[2].splitlines()
+    width = max((len(line.partition(" = ")[0].strip()) for line in values), default=0)
+    shown = []
+    for line in values[:_MOST_VALUES]:
+        name, _, value = line.strip().partition(" = ")
+        shown.append(f"{name.ljust(min(width, _VALUE_COLUMN))} = {value}")
+    return ["values:", *(f"  {_cut_end(line, longest)}" for line in shown)] if shown else []
+
+
+_MOST_VALUES, _VALUE_COLUMN, _LONGEST_VALUE = 6, 30, 160
+"""How many values of an assert are shown, and how much of each."""
+_VALUES_INDENT = 4
 
 
 def test_code(test: str | None, subject: Any) -> str:
@@ -147,10 +175,10 @@ def configuration_text(configuration: Configuration) -> str:
 # Campaigns and features.
 
 
-def campaign_rows(store: Store) -> list[tuple[str, ...]]:
+def campaign_rows(store: Store, campaigns: Iterable[CampaignRecord]) -> list[tuple[str, ...]]:
     """Return a row per campaign: number, time, subject, strategy, seed, status, tests, faults."""
     rows: list[tuple[str, ...]] = []
-    for record in store.campaigns():
+    for record in campaigns:
         summary = store.summary(record.id)
         rows.append(
             (
@@ -264,15 +292,6 @@ def _cut_end(text: str, room: int) -> str:
     return text if len(text) <= room else f"{text[: room - 1]}…"
 
 
-def shortened(lines: list[str]) -> list[str]:
-    """Return the lines of code that fit into a report: of a long test, its beginning and end."""
-    if len(lines) <= _MAX_CODE_LINES:
-        return lines
-    left_out = len(lines) - _MAX_CODE_LINES + 1
-    half = _MAX_CODE_LINES // 2
-    return [*lines[:half], f"... {left_out} more lines ...", *lines[half + left_out :]]
-
-
 def wrapped(text: str, width: int = 0, indent: str = "") -> str:
     """Wrap a sentence into lines of at most `width` columns; 0 means no limit.
 
@@ -290,6 +309,67 @@ def wrapped(text: str, width: int = 0, indent: str = "") -> str:
 def lines_of(text: str, width: int) -> list[str]:
     """Return the lines of `wrapped`, indented after the first; one line if `width` is too small."""
     return wrapped(text, width if width > _MIN_CUT_COLUMN else 0, indent="  ").split("\n")
+
+
+def indented_lines(line: str, width: int) -> list[str]:
+    """Wrap a line that is indented; its other lines are indented two more.
+
+    >>> indented_lines("  triggers: push; suppressors: pop", 26)
+    ['  triggers: push;', '    suppressors: pop']
+    """
+    indent = line[: len(line) - len(line.lstrip())]
+    if not width or len(line) <= width:
+        return [line]
+    return wrapped(line, width, indent + "  ").split("\n")
+
+
+def screen_table(
+    head: tuple[str, ...],
+    rows: Sequence[tuple[str, ...]],
+    right: str = "",
+    width: int = 0,
+    below: Sequence[int] = (),
+) -> str:
+    """Return a table that no screen breaks: what does not fit goes to a second line of its row.
+
+    `below` are the columns of text for which that is done, those first that can be spared. `width`
+    is that of the screen; 0 means no limit.
+
+    >>> rows = [("4ee18053", "31", "a long signature of a fault")]
+    >>> print(screen_table(("fault", "tests", "signature"), rows, " r", width=30, below=[2]))
+    fault     tests
+    --------  -----
+    4ee18053     31
+      a long signature of a fault
+    """
+    moved: list[int] = []
+    text = fitted(head, rows, right, width)
+    for column in below:
+        if not width or widest(text) <= width:
+            break
+        moved.append(column)
+        text = fitted(*_without(moved, head, rows, right), width)
+    if width and widest(text) > width:  # the names are long: the middle of each is left out
+        parts = _without(moved, head, rows, right)
+        text = fitted(*parts, width, cut=[i for i, align in enumerate(parts[2]) if align != "r"])
+    if not moved:
+        return text
+    lines = text.split("\n")
+    above = len(lines) - len(rows)
+    with_text = lines[:above]
+    for line, row in zip(lines[above:], rows, strict=True):
+        words = "  ".join(printable_line(row[i]) for i in sorted(moved))
+        with_text += [line, *indented_lines(f"  {words}", width)]
+    return "\n".join(with_text)
+
+
+def _without(
+    columns: Sequence[int], head: tuple[str, ...], rows: Sequence[tuple[str, ...]], right: str
+) -> tuple[tuple[str, ...], list[tuple[str, ...]], str]:
+    """Return a head, rows and alignments without some columns."""
+    kept = [i for i in range(len(head)) if i not in columns]
+    alignments = "".join(right[i : i + 1] or " " for i in kept)
+    return tuple(head[i] for i in kept), [tuple(row[i] for i in kept) for row in rows], alignments
 
 
 def fitted(

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 import sys
+from bisect import bisect
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 from swarmtest.core.formatting import printable as printable
@@ -58,6 +60,40 @@ def spans(numbers: Iterable[int]) -> str:
         else:
             parts.append([number])
     return ", ".join(f"{p[0]}-{p[-1]}" if p[-1] > p[0] else f"{p[0]}" for p in parts)
+
+
+def folded_spans(numbers: Iterable[int], others: Iterable[int], room: int) -> str:
+    """Return numbers as `spans` does, in a text of about `room` characters.
+
+    If there are too many, neighbours with none of `others` between them are joined, and if there
+    are still too many, the last ones are only counted.
+
+    >>> folded_spans([1, 3, 5, 9], [7], room=8)
+    '1-5, 9'
+    >>> folded_spans(range(1, 200, 2), range(2, 200, 2), room=32)
+    '1, 3, 5, 7, 9, and 95 more'
+    """
+    wanted = sorted(numbers)
+    text = spans(wanted)
+    if len(text) <= room:
+        return text
+    known = sorted(others)
+    ends = [i for i, (a, b) in enumerate(pairwise(wanted)) if bisect(known, a) != bisect(known, b)]
+    starts = [0, *(end + 1 for end in ends)]
+    ranges = [
+        f"{wanted[a]}-{wanted[b]}" if b > a else f"{wanted[a]}"
+        for a, b in zip(starts, [*ends, len(wanted) - 1], strict=True)
+    ]
+    text = ", ".join(ranges)
+    if len(text) <= room:
+        return text
+    shown = 0
+    used = len(", and 99,999 more") - 2
+    while shown < len(ranges) and used + len(ranges[shown]) + 2 <= room:
+        used += len(ranges[shown]) + 2
+        shown += 1
+    shown = max(shown, 1)
+    return f"{', '.join(ranges[:shown])}, and {len(ranges) - shown:,} more"
 
 
 # Rows of a table.

@@ -20,6 +20,7 @@ from swarmtest.campaign.executors.dask.scheduler import SchedulerAccess
 from swarmtest.campaign.executors.executor import BatchShape, Executor
 from swarmtest.campaign.executors.worker import BatchMessage
 from swarmtest.core.errors import UserError
+from swarmtest.processes.kills import FEWEST_KILLS
 from swarmtest.store.records import WorkerRecord
 
 # The workers of a cluster as a campaign sees them: which have worked, are gone, or refused.
@@ -149,6 +150,15 @@ class _PendingBatch:
         one_by_one = self.one_by_one or answer["died"]
         return _PendingBatch(self.trials[done:], proposals, one_by_one=one_by_one, deaths=deaths)
 
+    def survived(self, done: int) -> int:
+        """Return how many hosts were killed from outside: their trials have ended since.
+
+        >>> _PendingBatch([7, 8, 9], None, deaths={7: 1, 8: 2, 9: 1}).survived(2)
+        3
+        """
+        deaths = (self.deaths.get(trial, 0) for trial in self.trials[:done])
+        return sum(count for count in deaths if count < FEWEST_KILLS)
+
 
 class DaskExecutor(Executor):
     """Workers of a Dask cluster."""
@@ -170,6 +180,8 @@ class DaskExecutor(Executor):
         self._definitions = Definitions()
         self._roster = WorkerRoster()
         self._deaths = 0
+        self._outside_kills = 0
+        """How many hosts were killed at trials that another host survived."""
         self._stopping = False
         self._wait = 0.0
         self._next_try = 0.0
@@ -284,6 +296,7 @@ class DaskExecutor(Executor):
             "proposals": batch.proposals,
             "one_by_one": batch.one_by_one,
             "deaths": batch.deaths,
+            "outside_kills": self._outside_kills,
             "seconds": 2 * _SHAPE.seconds,
             "received": self._definitions.received_from(self._connection.threads),
         }
@@ -322,6 +335,7 @@ class DaskExecutor(Executor):
     def _finish(self, batch: _PendingBatch, answer: dict[str, Any]) -> None:
         done: int = answer["done"]
         self._roster.note_work(answer)
+        self._outside_kills += batch.survived(done)
         if done:
             self._deaths = 0
             rate = done / max(answer["seconds"], 1e-6)

@@ -63,7 +63,7 @@ class CampaignHosts:
         host.confirm(order["received"].get(host.name, 0))
         unconfirmed = host.unconfirmed()
         trials, proposals = order["trials"], order["proposals"]
-        care = Care(order["one_by_one"], order["deaths"])
+        care = Care(order["one_by_one"], order["deaths"], order["outside_kills"])
         results = host.run(trials, proposals, order["seconds"], lambda: self.stopped, care)
         answer = {
             "host": host.name,
@@ -214,6 +214,8 @@ class Care:
     """Whether each result is sent before the next trial begins."""
     deaths: dict[int, int] = field(default_factory=dict)
     """How many hosts were killed while they ran a trial."""
+    outside_kills: int = 0
+    """How many hosts of the campaign are known to have been killed from outside."""
 
 
 class RemoteHost:
@@ -292,8 +294,8 @@ class RemoteHost:
         piece = None if proposals is None else proposals[first:last]
         began = time.monotonic()
         deaths = {trial: care.deaths[trial] for trial in trials[first:last] if trial in care.deaths}
-        to_follow = len(trials) - last
-        self._send(("batch", (trials[first:last], piece, care.one_by_one, deaths, to_follow)))
+        cared = care.one_by_one, deaths, len(trials) - last, care.outside_kills
+        self._send(("batch", (trials[first:last], piece, *cared)))
         self._hear_piece(results, stopped)
         rate = (results.done - first) / max(time.monotonic() - began, 1e-6)
         self._rate = 0.5 * (self._rate or rate) + 0.5 * rate

@@ -117,6 +117,7 @@
 
   function toggle(row) {
     const open = row.classList.toggle("open");
+    if (open) history.replaceState(null, "", `#${row.id}`); // the address of the line, to be passed on
     const link = row.querySelector("th a");
     link.setAttribute("aria-expanded", String(open));
     if (open) row.after(detail(row));
@@ -150,6 +151,65 @@
     });
   }
 
+  // Copying code and commands
+
+  async function copy(button, text) {
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch { // not allowed for this page: the old way asks nobody
+      const field = make("textarea", { class: "unseen" });
+      field.value = text;
+      button.after(field);
+      field.select();
+      document.execCommand("copy");
+      field.remove();
+      button.focus();
+    }
+    button.textContent = "copied";
+    setTimeout(() => { button.textContent = "copy"; }, 1500);
+  }
+
+  function copyButton(text) {
+    const button = make("button", { class: "copy", type: "button" }, "copy");
+    button.addEventListener("click", () => copy(button, text()));
+    return button;
+  }
+
+  function addCopyButtons(part) {
+    for (const box of part.querySelectorAll("pre:not(.output)")) {
+      const around = make("div", { class: "code-box" });
+      box.replaceWith(around);
+      around.append(box, copyButton(() => box.textContent));
+      // The end of a traceback says what happened.
+      if (box.dataset.end !== undefined) box.scrollTop = box.scrollHeight;
+      box.closest("details")?.addEventListener("toggle", () => {
+        if (box.dataset.end !== undefined) box.scrollTop = box.scrollHeight;
+      });
+    }
+    for (const line of part.querySelectorAll(".command:not(.preview)")) {
+      const text = line.querySelector("code").textContent;
+      line.append(copyButton(() => text));
+    }
+  }
+
+  // An address may name a fault or a line that is folded away, or that the server adds later
+
+  let wanted = "";
+
+  function goTo() {
+    const target = wanted && document.getElementById(wanted);
+    if (!target) return;
+    wanted = "";
+    for (let around = target.closest("details"); around; around = around.parentElement.closest("details")) around.open = true;
+    if (target.matches("tr.hit, tr.missed") && !target.classList.contains("open")) toggle(target);
+    target.scrollIntoView({ block: target.matches("tr") ? "center" : "start" });
+  }
+
+  function newAddress() {
+    try { wanted = decodeURIComponent(location.hash.slice(1)); } catch { wanted = ""; }
+    goTo();
+  }
+
   // For all of a page, and for a part that was put into it later
 
   function enliven(part) {
@@ -157,9 +217,13 @@
     if (told) data = JSON.parse(told.textContent);
     part.querySelectorAll("table.sortable").forEach(makeSortable);
     part.querySelectorAll("table.source").forEach(makeClickable);
+    addCopyButtons(part);
+    goTo();
   }
 
   enliven(document);
+  newAddress();
+  addEventListener("hashchange", newAddress);
   globalThis.swarmtest = { enliven };
 
   // What is closed is on paper, too, but for sources; older browsers need help with that

@@ -1,0 +1,1 @@
+"""Programs of asyncio for `race.py`."""

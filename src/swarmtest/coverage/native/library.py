@@ -1,0 +1,97 @@
+"""A shared library that Python calls in its own process: ctypes, cffi, extension modules.
+
+No process is started for a test, so a test costs what the call costs, and reading and clearing its
+hits some microseconds. The library was built with `swarmtest cc` and writes to memory of this
+process. A fork has a copy of its own, so workers do not disturb each other; a crash ends the worker
+and is the fault of the test, as it is for Python code.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from types import ModuleType
+
+from swarmtest.core.errors import UserError
+from swarmtest.core.targets import Catalogue, Hits
+from swarmtest.coverage.native.build import Build, up_to_date
+from swarmtest.coverage.native.collector import LineNumbers
+from swarmtest.coverage.native.fast import FastCoverage, has_runtime
+
+loaded: list[str] = []
+"""The libraries that are watched in this process."""
+
+
+class Library:
+    """A shared library in this process, and the lines of it that a test reaches.
+
+    `path` is that of a library built by ``swarmtest cc gcc -shared -fPIC``, or an extension module
+    that was built like that and is imported. `sources` are the files, directories or patterns whose
+    lines are targets; by default, all except the system's headers. `build` is how the library is
+    built, as for a `Program`; an extension module was imported before, so build that first.
+
+    Give the object to `Machine.cover` or `Trial.cover`, or return it from the function under test
+    of a `generator`.
+
+    >>> Library("/no/such/library.so")
+    Traceback (most recent call last):
+    ...
+    swarmtest.UserError: there is no library /no/such/library.so
+    """
+
+    def __init__(
+        self,
+        path: str | Path | ModuleType,
+        *,
+        sources: Iterable[str | Path] | None = None,
+        build: Build | str | None = None,
+    ) -> None:
+        if isinstance(path, ModuleType):
+            if build is not None:
+                raise UserError(f"{path.__name__} is imported: build= is for the path of a library")
+            place: str | Path | None = path.__file__
+        else:
+            place = path
+            up_to_date(build, str(path))
+        file = os.path.abspath(place or "")
+        if not os.path.isfile(file):
+            raise UserError(f"there is no library {place}")
+        if not has_runtime(file):
+            raise UserError(
+                f"{file} was built without coverage: build it with `swarmtest cc gcc -shared -fPIC`"
+            )
+        try:
+            self.functions = ctypes.CDLL(file)
+            """The library's functions, as `ctypes` calls them."""
+        except OSError as error:
+            raise UserError(f"cannot load {file}: {error}") from None
+        record = getattr(self.functions, "swarmtest_record", None)
+        forget = getattr(self.functions, "swarmtest_forget", None)
+        if record is None or forget is None:
+            raise UserError(
+                f"{file} hides swarmtest_record or swarmtest_forget: export both in its version "
+                "script, and build it with this version of swarmtest"
+            )
+        self.catalogue = Catalogue()
+        """All lines of the library that are targets, reached or not."""
+        lines = LineNumbers(self.catalogue, sources)
+        self._coverage = FastCoverage(file, lines, forget=forget)
+        record(ctypes.c_void_p(self._coverage.shared.address))
+        self.reset()
+        loaded.append(file)
+
+    @property
+    def hits(self) -> Hits:
+        """What was reached since this was last read; it is then cleared."""
+        return self._coverage.take()
+
+    @property
+    def missing(self) -> str:
+        """Why what was reached is not known: it always is, so this is empty."""
+        return ""
+
+    def reset(self) -> None:
+        """Clear what was reached so far: it belongs to no test."""
+        self._coverage.take()

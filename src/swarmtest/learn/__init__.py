@@ -1,0 +1,1 @@
+"""Record the values with which a package is called while its tests or examples run."""

@@ -1,0 +1,1 @@
+"""Oracles that need no writing: ready models, comparison of implementations, metamorphic checks."""

@@ -1,0 +1,18 @@
+"""An at sign after a group of addresses raises AttributeError.
+
+Release: Python 3.13.0
+Hunt: hunt.py::HeaderTest
+Fault: AttributeError
+Oracle: an exception
+Known: not looked for
+
+`raise_on_defect` of the policy: "If False (the default), defects will be passed to the
+register_defect() method."
+"""
+
+import email
+import email.policy
+
+text = "To: a:;@" + "\n\n"
+message = email.message_from_string(text, policy=email.policy.default)
+message["To"]

@@ -1,0 +1,16 @@
+"""A quotation mark in an array is read as an empty text.
+
+Release: toml==0.10.2
+Hunt: hunt.py::RoundTrip
+Fault: text in a list
+Oracle: round trip
+Known: not looked for
+
+TOML: any character may be used in a basic string if it is escaped. The writer escapes the
+quotation mark; the reader loses it.
+"""
+
+import toml
+
+values = {"a": ['"', "b"]}
+assert toml.loads(toml.dumps(values)) == values
