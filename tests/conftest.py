@@ -8,6 +8,7 @@ import json
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -104,6 +105,18 @@ def no_program_of_a_test_stays(tmp_path_factory: pytest.TempPathFactory) -> Iter
     for name in set(sys.modules) - before:
         if (getattr(sys.modules[name], "__file__", None) or "").startswith(written):
             del sys.modules[name]
+
+
+@pytest.fixture(autouse=True)
+def no_ban_of_a_test_stays() -> Iterator[None]:
+    """Fail the test that leaves the process without a network, not the next one that needs it."""
+    before = (socket.socket.connect, socket.getaddrinfo)
+    yield
+    after = (socket.socket.connect, socket.getaddrinfo)
+    if after != before:
+        del socket.socket.connect
+        socket.getaddrinfo = before[1]
+    assert after == before
 
 
 _started: list[subprocess.Popen[str]] = []
