@@ -249,7 +249,7 @@ def capture(
     """Run a command to its end, and until its output ends, for so many seconds at most.
 
     `merge_output`: standard error goes where standard output does. `output_to`: both go to this
-    descriptor, and the command is not waited for longer than until it ends. If not `kill_strays`, a daemon
+    descriptor, and the command is waited for only until it ends. If not `kill_strays`, a daemon
     that it starts may survive it: a compiler's cache, for example.
 
     >>> capture(["sh", "-c", "echo hello; exit 3"]).stdout
