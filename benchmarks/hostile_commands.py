@@ -31,6 +31,7 @@ READING = [
     "show 6", "show 9", "faults --all", "faults --all --json", "faults 1 FAULT", "faults 6",
     "faults 8 --json", "faults 9", "faults --mark open --note again FAULT",
     "faults --split FAULT", "faults --undo FAULT", "report 6 -o out.html",
+    "faults 7 --inputs inputs", "faults 8 --inputs inputs",
     "report 7 --figures figures -o out.html", "report 8 -o out.html", "report 9 -o out.html",
     "export 7 -o out.csv", "export 8 -f jsonl", "roles 8 --summary", "roles 7 -o out.csv",
     "triage 6", "growth 7 8", "compare 6 --json", "coverage 9 --targets", "coverage 1 -o out.lcov",
