@@ -51,6 +51,9 @@ test = { kind = "test", values = ["sell"] }
 [tests.sell]
 run = "air.py::sell"
 repeat = { runs = 2 }
+[coverage]
+kinds = "line"
+cover = ["air.py"]
 """
 SELL = """
 def sell(level, sellers):
@@ -199,6 +202,7 @@ def write_files(place: Path) -> None:
     (place / "prog.toml").write_text(PROGRAM)
     (place / "rules.py").write_text(RULES)
     (place / "good.py").write_text(USE)
+    (place / "good.c").write_text("int main(void) { return 0; }\n")
     (place / "gen.sh").write_text(GENERATOR)
     (place / "prog.sh").write_text(PROGRAM_FILE)
     for version in ("1.0", "1.1"):
@@ -223,7 +227,7 @@ def write_wheel(place: Path, version: str, code: str | bytes) -> None:
 
 CAMPAIGNS = [
     "run disk.py -s coin -n 200 --coverage line,branch --cover disk.py --keep-tests",
-    "run disk.py -s all-on -n 200 --coverage line --cover disk.py --keep-tests",
+    "run disk.py -s all-on -n 200 --coverage line,branch --cover disk.py --keep-tests",
     "search run air.toml",
     "race counter.py::count -n 30 --control",
     "import-coverage cov.info",
