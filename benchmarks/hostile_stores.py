@@ -229,12 +229,12 @@ CAMPAIGNS = [
     "run disk.py -s coin -n 200 --coverage line,branch --cover disk.py --keep-tests",
     "run disk.py -s all-on -n 200 --coverage line,branch --cover disk.py --keep-tests",
     "search run air.toml",
-    "race counter.py::count -n 30 --control",
+    "race counter.py::count -n 30 --control --timeout 60s",
     "import-coverage cov.info",
     "run ring.py::Ring --like list -n 60",
     "run words.py -n 100 --keep-tests",
     "run prog.toml -n 60",
-    "race tasks.py::crawled -n 20 --control",
+    "race tasks.py::crawled -n 20 --control --timeout 60s",
     "run rules.py -n 20 --keep-tests",
 ]
 """The campaigns of the store, by number from 1 on."""
