@@ -1,6 +1,6 @@
 """Hostile inputs over all commands: none may be executed, crash, hang, or reach a terminal raw.
 
-    python benchmarks/hostile.py [--quick] [--only WORDS]
+    python benchmarks/hostile.py [--quick] [--only WORDS] [--log FILE]
 
 An input is one hostile thing and one command that meets it: a store with hostile text in its
 columns, pickles, damaged bytes, files of others, surroundings that lack something, subjects whose
@@ -9,6 +9,9 @@ process. A payload creates a file, and `executed` counts those. An escape is wha
 spreadsheet or a browser would obey. An orphan is a process that a command started and that is alive
 after it. `other_ends` counts ends that are neither a result nor a mistake told in one line.
 
+All inputs take hours on a small machine. With `--log`, each outcome is written to a file when it is
+known, and a run that was ended goes on there; delete the file when the program has changed.
+
 `--quick` takes some inputs of every group. The last line is one JSON object; the inputs that led to
 something are listed above it.
 """
@@ -16,6 +19,7 @@ something are listed above it.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
 import re
@@ -32,9 +36,21 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urldefrag, urljoin, urlsplit
 
+import hostile_code as code
+import hostile_commands as commands
 import hostile_programs as programs
 import hostile_stores as stores
 from harness import print_figures, print_table, progress
+from hostile_commands import (
+    CACHING,
+    MACHINES,
+    ON_TERMINAL,
+    READING,
+    RUNNING,
+    SUBJECT_COMMANDS,
+    WORKING,
+    words_of,
+)
 from hostile_runs import (
     PATIENCE,
     SWARMTEST,
@@ -48,91 +64,11 @@ from hostile_runs import (
 )
 
 FIGURES = ("tracebacks", "hangs", "executed", "escapes", "orphans", "other_ends")
-READING = [
-    "list", "show 1", "show 3", "show 4", "show 5", "faults 1", "faults 1 --json", "faults 4",
-    "roles 1", "roles 1 --json", "roles 1 --kind line -o out.csv", "roles 1 --kind event --summary",
-    "triage 1", "triage 1 --json", "coverage 1", "coverage 1 --targets", "coverage 1 --json",
-    "coverage 5", "growth 1", "growth 1 --json", "compare 1 2", "compare 1 2 --json",
-    "report 1 -o out.html", "report 1 2 -o out.html", "report 3 -o out.html",
-    "report 4 -o out.html", "report 1 --figures figures -o out.html", "export 1",
-    "export 1 -o out.csv", "export 1 -f jsonl", "export 3 -o out.csv", "export 1 -o out.parquet",
-    "replay KEPT --no-run", "replay FAULT --no-run",
-    "copy s.db out.db", "doctor s.db", "doctor s.db --repair out.db", "delete 1 --yes",
-    "search correlate 3", "search roles 3", "search best-sequence 3", "search replay 3 --points 3",
-    "search plot 3 -o out.svg", "search export 3", "search export 3 -o out.csv",
-    "list --subject disk --since 7d", "list --status finished --json", "show latest --json",
-    "show 6", "show 9", "faults --all", "faults --all --json", "faults 1 FAULT", "faults 6",
-    "faults 8 --json", "faults 9", "faults --mark open --note again FAULT",
-    "faults --split FAULT", "faults --undo FAULT", "report 6 -o out.html",
-    "report 7 --figures figures -o out.html", "report 8 -o out.html", "report 9 -o out.html",
-    "export 7 -o out.csv", "export 8 -f jsonl", "roles 8 --summary", "roles 7 -o out.csv",
-    "triage 6", "growth 7 8", "compare 6 --json", "coverage 9 --targets", "coverage 1 -o out.lcov",
-    "coverage 1 -o out.xml", "coverage 1 -o out.json", "coverage 1 --show disk.py",
-    "delete 4-9 --yes",
-]  # fmt: skip
-"""Commands that only show what is in a store."""
-RUNNING = [
-    "replay FAULT", "replay 1#5", "replay 4#1", "replay 1#5 --no-run --save out.py",
-    "reduce FAULT --time 5s", "suite 1 --no-reduce -q", "why FAULT", "why FAULT --all",
-    "why FAULT --json", "why FAULT --again --runs 50",
-    "suite 1 -o out_test.py --no-reduce -q", "resume 1 --tests 210", "resume 2 --tests 210 --json",
-    "resume 3", "focus disk.py --fault FAULT -n 30 -q", "mutate 1 --sample 3 disk.py -n 5",
-    "run disk.py -n 20 --avoid known -q", "plan disk.py --ways 2", "run disk.py -n 20 -q --json",
-    "race --after FAULT counter.py::count -n 5", "import-coverage cov.info", "search run air.toml",
-    "replay --faults disk.py", "replay 6#5", "replay 7#3", "replay 8#2", "replay 9#1",
-    "replay 9#1 --save out.py", "replay 6#5 --save out.json", "suite 7 -o out_test.py -q",
-    "resume 8 --tests 70 -q", "resume 9 --tests 30 -q", "triage 6 --json",
-    "run ring.py::Ring --like list -n 20 -q --tolerate known", "run words.py -n 20 -q",
-    "run prog.toml -n 20 -q --avoid known", "race tasks.py::crawled -n 5 --control --save out.mmd",
-    "watch disk.py --on-save --time 3s --slice 1s -j 1", "init --api ring.py::Ring",
-]  # fmt: skip
-"""Commands that run the programs of the user, with what the store says."""
-SUBJECT_COMMANDS = [
-    "check disk.py", "features disk.py", "run disk.py -n 5 -q", "plan disk.py --ways 2",
-    "focus disk.py --fault FAULT -n 20 -q", "replay FAULT", "reduce FAULT --time 5s",
-    "resume 1 --tests 205 -q", "suite 1 --no-reduce -q", "mutate disk.py -n 5 --sample 3",
-    "compare disk.py -s coin -s all-on -n 5", "run disk.py -n 5 -q -j 0",
-    "run disk.py -n 5 -q --coverage line --cover disk.py", "race disk.py -n 3",
-    "run disk:Disk --api -n 5 -q", "check disk:Disk --api", "init --api disk:Disk",
-    "run disk:Disk --like list -n 5 -q", "why FAULT --again --runs 20", "replay --faults disk.py",
-    "watch disk.py --on-save --time 2s --slice 1s -j 1",
-]  # fmt: skip
-ON_TERMINAL = [
-    "list", "show 1", "faults 1", "roles 1", "coverage 1 --targets", "replay FAULT", "suite 1 -q",
-    "run disk.py -n 20", "why FAULT", "why FAULT --all", "faults --all", "faults 9",
-    "watch disk.py --on-save --time 2s --slice 1s -j 1", "race tasks.py::crawled -n 5 --control",
-]  # fmt: skip
 NAMES_OF_CODE = [
     ("subject", "evil.py::Disk"), ("subject", "evil:Disk"), ("strategy", "evil.py:Evil"),
     ("strategy", "mixture:evil.py:Evil=1,coin=1"),
 ]  # fmt: skip
 """Columns of campaigns, and what names a file with code."""
-CACHING = [
-    "run disk.py -n 20 -q --coverage line --cover disk.py", "mutate disk.py -n 5 --sample 3",
-    "race counter.py::count -n 5 --coverage pair", "list",
-]  # fmt: skip
-WORKING = [
-    "run disk.py -n 20 -q", "reduce FAULT", "mutate disk.py", "resume 1 -n 300",
-    "race counter.py::count", "search run air.toml",
-]  # fmt: skip
-"""Commands with a number of workers."""
-WITHOUT_STORE = {"copy", "doctor", "plan", "check", "features", "strategies", "init", "cc"}
-MACHINES = {
-    "compared": ("ring.py", "run ring.py::Ring --like list -n 20"),
-    "generated": ("words.py", "run words.py -n 30"),
-    "in a task": ("tasks.py", "race tasks.py::crawled -n 5 --control"),
-    "in a thread": ("counter.py", "race counter.py::count -n 5"),
-    "in a search": ("air.py", "search run air.toml"),
-    "watched": ("disk.py", "watch disk.py --on-save --time 3s --slice 1s -j 1"),
-}
-"""What else runs poison than machines: the file of it, and the command."""
-
-
-def words_of(command: str, fault: str, kept: str) -> tuple[str, ...]:
-    """Return the words of a command on the store; `kept` is a trial whose test is stored."""
-    words = [{"FAULT": fault, "KEPT": kept}.get(word, word) for word in command.split()]
-    chosen = words[0] in WITHOUT_STORE or "--store" in words
-    return (*words, *([] if chosen else ["--store", stores.STORE]))
 
 
 class Inputs:
@@ -156,6 +92,8 @@ class Inputs:
         yield from self.poison()
         yield from self.other_poison()
         yield from self.releases()
+        yield from self.code()
+        yield from self.options()
 
     def _input(self, group: str, name: str, command: str, **more: Any) -> HostileInput:
         return HostileInput(group, name, words_of(command, *self._names), **more)
@@ -230,8 +168,8 @@ class Inputs:
 
     def files(self) -> Iterator[HostileInput]:
         """Files that somebody else wrote."""
-        for name, (file, content, commands) in programs.FILES.items():
-            for command in commands:
+        for name, (file, content, calls) in programs.FILES.items():
+            for command in calls:
                 prepare = partial(programs.write_file, name=file, content=content)
                 yield self._input("files", name, command, prepare=prepare)
 
@@ -316,6 +254,30 @@ class Inputs:
                 options = "" if command.startswith(("search", "watch")) else " --timeout 2s -j 1"
                 words = f"{command}{options} --store new.db"
                 yield self._input(f"poison {kind}", name, words, prepare=prepare)
+
+    def code(self) -> Iterator[HostileInput]:
+        """Tests of a store or a file that try to become code where they are written as code."""
+        for name, calls in code.INJECTIONS.items():
+            prepare = partial(code.inject, name=name)
+            for command in calls:
+                yield self._input("code in tests", name, command, prepare=prepare)
+        for name, (file, content, calls) in code.VALUES_FILES.items():
+            prepare = partial(programs.write_file, name=file, content=content)
+            for command in calls:
+                yield self._input("values", name, command, prepare=prepare)
+
+    def options(self) -> Iterator[HostileInput]:
+        """Every command as it should work, and every option with values that it may not expect."""
+        env = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": ".", "PIP_CONFIG_FILE": "/dev/null"}
+        around = Surroundings(env=env)
+        for name, call in commands.CALLS.items():
+            yield self._input("options", f"{name}: none", call, surroundings=around, works=True)
+        for command in dict.fromkeys([*READING, *RUNNING, *SUBJECT_COMMANDS]):
+            yield self._input("ordinary", "nothing hostile", command, works=True)
+        fault = self._names[0]
+        for name, more in commands.with_options(fault):
+            words = commands.with_words(words_of(commands.CALLS[name], *self._names), more)
+            yield HostileInput("options", f"{name} {more[0]}", words, surroundings=around)
 
     def releases(self) -> Iterator[HostileInput]:
         """Releases that attack what compares them, and names that are no releases."""
@@ -456,6 +418,40 @@ def _pages(address: str, token: str, kind: str, most: int) -> Iterator[Outcome]:
 # The whole run.
 
 
+class Log:
+    """The outcomes of a run in a file, a line each, so that another run can go on."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self.known: dict[tuple[str, ...], Outcome] = {}
+        lines = Path(path).read_text().splitlines() if path and Path(path).exists() else []
+        for line in lines:
+            group, name, words, problems, said = json.loads(line)
+            outcome = Outcome(HostileInput(group, name, tuple(words)), said=said)
+            for figure, what in problems.items():
+                setattr(outcome, figure.removesuffix("s"), what)
+            self.known[_key(outcome.input)] = outcome
+
+    def kept(self, outcome: Outcome) -> Outcome:
+        """Write an outcome, and return it."""
+        each = outcome.input
+        if self._path:
+            with open(self._path, "a") as file:
+                file.write(
+                    json.dumps([each.group, each.name, each.words, outcome.problems, outcome.said])
+                    + "\n"
+                )
+        return outcome
+
+    def attempt(self, each: HostileInput, template: Path) -> Outcome:
+        """Try an input unless its outcome is known."""
+        return self.known.get(_key(each)) or self.kept(attempt(each, template))
+
+
+def _key(each: HostileInput) -> tuple[str, ...]:
+    return each.group, each.name, *each.words
+
+
 def tell(outcomes: Iterator[Outcome], total: int) -> list[Outcome]:
     """Collect outcomes, and show progress and whatever must not be."""
     done = []
@@ -490,7 +486,9 @@ def main() -> None:
         "--only", default="", help="only inputs whose group, name or command has this"
     )
     parser.add_argument("-j", type=int, default=2, help="how many commands run at a time")
+    parser.add_argument("--log", default="", metavar="FILE", help="keep outcomes, and go on there")
     options = parser.parse_args()
+    log = Log(options.log)
     with tempfile.TemporaryDirectory(prefix="hostile-") as name:
         template = Path(name)
         progress("making a store")
@@ -508,10 +506,15 @@ def main() -> None:
             inputs, kinds, most = some_of_each(inputs, 2), ["terminal escapes"], 8
         progress(f"{len(inputs)} inputs, and pages of the dashboard")
         with ThreadPoolExecutor(options.j) as pool:
-            outcomes = tell(pool.map(partial(attempt, template=template), inputs), len(inputs))
+            outcomes = tell(pool.map(partial(log.attempt, template=template), inputs), len(inputs))
         if not options.only or options.only in "dashboard":
             progress("pages of the dashboard")
-            outcomes += tell(dashboard_outcomes(template, kinds, most), len(kinds) * most)
+            visited = [o for o in log.known.values() if o.input.group == "dashboard"]
+            complete = {o.input.name for o in visited if o.input.words == ("dashboard",)}
+            outcomes += [outcome for outcome in visited if outcome.input.name in complete]
+            left = [kind for kind in kinds if kind not in complete]
+            pages = map(log.kept, dashboard_outcomes(template, left, most))
+            outcomes += tell(pages, len(left) * most)
     groups = list(dict.fromkeys(outcome.input.group for outcome in outcomes))
     rows = [
         [group, len(of), *(sum(bool(each.problems[figure]) for each in of) for figure in FIGURES)]

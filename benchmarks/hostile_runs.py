@@ -67,6 +67,8 @@ class HostileInput:
     """Makes a directory, which has the files of an ordinary user, hostile."""
     surroundings: Surroundings = Surroundings()
     program: tuple[str, ...] = SWARMTEST
+    works: bool = False
+    """Whether nothing is hostile: then the command must not be refused, or it tests nothing."""
     trials: int = 0
     """How many trials the store must have afterwards; 0: not asked."""
 
@@ -149,6 +151,8 @@ def _other_end(each: HostileInput, status: int, err: str, place: Path) -> str:
         return "status 2 without a reason"
     if status == 2 and len(lines) > 2:
         return f"{len(lines)} lines for a mistake"
+    if each.works and status == 2:
+        return f"refused, although nothing is hostile: {err.strip()[-200:]}"
     if each.trials and (counted := _count_trials(place)) != each.trials:
         return f"{counted} of {each.trials} trials stored"
     return ""

@@ -51,6 +51,9 @@ test = { kind = "test", values = ["sell"] }
 [tests.sell]
 run = "air.py::sell"
 repeat = { runs = 2 }
+[coverage]
+kinds = "line"
+cover = ["air.py"]
 """
 SELL = """
 def sell(level, sellers):
@@ -124,9 +127,11 @@ command = "sh {here}/gen.sh {seed} {features}"
 [features]
 low = { off = "--no-low" }
 high = { off = "--no-high" }
+[settings]
+level = ["one", "two"]
 [[steps]]
 name = "prog"
-run = "sh {here}/prog {test}"
+run = ["sh", "-c", ": {setting:level}; sh {here}/prog {test}"]
 [oracle]
 patterns = [{ name = "assertion", regex = 'AssertionError: (?P<what>.*)' }]
 """
@@ -135,6 +140,18 @@ PROGRAM_FILE = """
 read number rest < "$1"
 if [ "$number" -gt 7 ]; then echo "AssertionError: $number $rest" >&2; exit 3; fi
 """
+RULES = """
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule
+
+class Rules(RuleBasedStateMachine):
+    n = 0
+    @rule(x=st.integers(0, 9))
+    def add(self, x):
+        self.n += x
+        assert self.n < 60
+"""
+USE = "from ring import Ring\nring = Ring()\nfor item in (1, 2): ring.append(item)\n"
 LCOV = "TN:\nSF:disk.py\nDA:4,1\nDA:5,0\nend_of_record\n"
 TEXTS = {
     "terminal escapes": "\x1b]0;owned\x07\x1b[2J\x9b31m\x7f{}\r\n\x08",
@@ -183,6 +200,9 @@ def write_files(place: Path) -> None:
     (place / "ring.py").write_text(RING)
     (place / "words.py").write_text(WORDS)
     (place / "prog.toml").write_text(PROGRAM)
+    (place / "rules.py").write_text(RULES)
+    (place / "good.py").write_text(USE)
+    (place / "good.c").write_text("int main(void) { return 0; }\n")
     (place / "gen.sh").write_text(GENERATOR)
     (place / "prog.sh").write_text(PROGRAM_FILE)
     for version in ("1.0", "1.1"):
@@ -207,14 +227,15 @@ def write_wheel(place: Path, version: str, code: str | bytes) -> None:
 
 CAMPAIGNS = [
     "run disk.py -s coin -n 200 --coverage line,branch --cover disk.py --keep-tests",
-    "run disk.py -s all-on -n 200 --coverage line --cover disk.py --keep-tests",
+    "run disk.py -s all-on -n 200 --coverage line,branch --cover disk.py --keep-tests",
     "search run air.toml",
-    "race counter.py::count -n 30 --control",
+    "race counter.py::count -n 30 --control --timeout 60s",
     "import-coverage cov.info",
     "run ring.py::Ring --like list -n 60",
     "run words.py -n 100 --keep-tests",
     "run prog.toml -n 60",
-    "race tasks.py::crawled -n 20 --control",
+    "race tasks.py::crawled -n 20 --control --timeout 60s",
+    "run rules.py -n 20 --keep-tests",
 ]
 """The campaigns of the store, by number from 1 on."""
 DECIDED = [

@@ -11,7 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from swarmtest.core.errors import UserError
-from swarmtest.learn.command import learn
+from swarmtest.learn.command import learn, merged
+from swarmtest.learn.recorder import Recorder
 from swarmtest.subjects.api_arguments import with_learned
 from swarmtest.subjects.learned_values import parsed, read_values, values_of, written
 from swarmtest.subjects.loading import SubjectReference
@@ -124,3 +125,37 @@ def test_nothing_to_record_is_said(tmp_path: Path, monkeypatch: Any) -> None:
     with pytest.raises(UserError, match="say what to run"):
         CliRunner().invoke(learn, ["shop"], standalone_mode=False, catch_exceptions=False)
     assert not list(tmp_path.iterdir())
+
+
+def learned_from(*command: str) -> Any:
+    words = ["shop", "-o", "shop.values", "--", *command]
+    return CliRunner().invoke(learn, words, standalone_mode=False, catch_exceptions=False)
+
+
+def test_a_command_that_cannot_be_run_is_named(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    for word in ("no-such-command", str(tmp_path)):
+        with pytest.raises(UserError, match="cannot run"):
+            learned_from(word)
+
+
+def test_a_daemon_that_the_command_leaves_is_not_waited_for(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match="no method of shop was called"):
+        learned_from("sh", "-c", "sleep 9735 & exit 0")
+
+
+def test_the_command_in_a_file_is_one_line() -> None:
+    text = written({"a:C.m": {"x": ["1"]}}, "a", "python -c 'import a\na.run(\udcff)'")
+    assert parsed(text, "f") == {"a:C.m": {"x": (1,)}}
+    assert text.encode()
+
+
+def test_a_process_that_is_killed_while_it_writes_has_written_nothing(tmp_path: Path) -> None:
+    recorder = Recorder("shop")
+    recorder.note("shop:Cart.add", "n", 3)
+    recorder.write(str(tmp_path))
+    (tmp_path / "7").write_text('{"shop:Cart.add": {"n": ["4"')  # its time was up here
+    assert merged(tmp_path) == {"shop:Cart.add": {"n": ["3"]}}

@@ -52,6 +52,7 @@ from swarmtest.store.records import CampaignRecord, FaultRecord
 from swarmtest.strategies.strategy import LearningStrategy, Strategy, as_strategy, strategy_text
 from swarmtest.subjects.loading import SubjectReference
 from swarmtest.subjects.machine.machine import Machine
+from swarmtest.subjects.stored_reference import stored_reference
 from swarmtest.subjects.subject import Subject, usual_strategy
 
 if TYPE_CHECKING:
@@ -273,7 +274,7 @@ class Campaign:
                 "resume it from the program that defined it"
             )
         resumed = cls(
-            SubjectReference.from_json(options["subject"]),
+            stored_reference(options["subject"]),
             _stored_strategy(record),
             budget or Budget(**options["budget"]),
             record.seed,

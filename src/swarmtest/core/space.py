@@ -115,6 +115,15 @@ class Space:
         """Return every setting's default, in order."""
         return tuple(self._setting(s, {}) for s in self.settings)
 
+    def settings_among(self, values: Mapping[str, Any]) -> dict[str, Scalar]:
+        """Return a value for each setting, after checking it; values of anything else are left out.
+
+        >>> from swarmtest.core.dimensions import Flag, Integer
+        >>> Space([Flag("fast"), Integer("level", 1, 3)]).settings_among({"level": 2, "gone": 7})
+        {'fast': False, 'level': 2}
+        """
+        return {setting.name: self._setting(setting, values) for setting in self.settings}
+
     def constrained(self, more: Sequence[Constraint]) -> Space:
         """Return the same space with more constraints.
 

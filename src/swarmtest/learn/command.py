@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
@@ -17,6 +18,9 @@ from swarmtest.learn import recorder
 from swarmtest.processes.commands import capture
 from swarmtest.subjects.learned_values import SUFFIX, written
 from swarmtest.ui.help import HelpfulCommand
+
+STDERR = 2
+"""The descriptor to which the command writes: the values are our only output."""
 
 
 @click.command(cls=HelpfulCommand, context_settings={"ignore_unknown_options": True})
@@ -72,15 +76,22 @@ def recorded(package: str, words: tuple[str, ...]) -> tuple[dict[str, dict[str, 
             recorder.PACKAGE: package,
             recorder.PLACE: str(results),
         }
-        ended = capture(words, environment=environment, merge_output=True)
-        click.echo(ended.stdout.decode(errors="replace"), nl=False, err=True)
-        return _merged(results), ended.status or 0
+        sys.stderr.flush()
+        try:
+            # Straight to the terminal: tests take minutes, and a daemon would keep a pipe open.
+            ended = capture(words, environment=environment, output_to=STDERR)
+        except OSError as error:
+            raise UserError(f"cannot run {words[0]!r}: {error.strerror}") from None
+        return merged(results), ended.status or 0
 
 
-def _merged(results: Path) -> dict[str, dict[str, list[str]]]:
-    """Return the values of all processes, each once."""
+def merged(results: Path) -> dict[str, dict[str, list[str]]]:
+    """Return the values of all processes, each once.
+
+    A process that was killed while it wrote has left a part of a file, which is passed over.
+    """
     merged: dict[str, dict[str, list[str]]] = {}
-    for path in sorted(results.glob("*.json")):
+    for path in sorted(results.glob(f"*{recorder.COMPLETE}")):
         for method, parameters in json.loads(path.read_text(encoding="utf-8")).items():
             for name, texts in parameters.items():
                 kept = merged.setdefault(method, {}).setdefault(name, [])

@@ -17,6 +17,8 @@ from typing import Any
 
 PACKAGE, PLACE = "SWARMTEST_LEARN_PACKAGE", "SWARMTEST_LEARN_PLACE"
 """Environment variables: the package, and the directory into which each process writes."""
+COMPLETE = ".json"
+"""How the name of a file ends when all of it is written."""
 MOST_VALUES = 30
 _LONGEST = 200
 _MOST_ITEMS = 20
@@ -73,7 +75,7 @@ class Recorder:
 
     def write(self, place: str) -> None:
         """Write what was noted into a directory, in a file of this process."""
-        path = os.path.join(place, f"{os.getpid()}.json")
+        path = os.path.join(place, str(os.getpid()))
         with open(path, "w", encoding="utf-8") as out:
             json.dump(
                 {
@@ -82,6 +84,7 @@ class Recorder:
                 },
                 out,
             )
+        os.rename(path, path + COMPLETE)
 
 
 def is_literal(value: Any, depth: int) -> bool:

@@ -33,6 +33,7 @@ from swarmtest.processes.tree import end_strays
 from swarmtest.store.interface import Store
 from swarmtest.subjects.command.subject import CommandSubject
 from swarmtest.subjects.loading import SubjectReference, is_testable
+from swarmtest.subjects.stored_reference import stored_reference
 from swarmtest.subjects.subject import Subject
 
 _SECONDS = 10.0
@@ -308,7 +309,7 @@ def mutate_campaign(
             f"campaign {campaign} tested {record.subject}, which cannot be imported by name; "
             "mutate it from the program that defined it (compute_kill_matrix)"
         )
-    if SubjectReference.from_json(reference).text.endswith(".toml"):
+    if stored_reference(reference).text.endswith(".toml"):
         from swarmtest.mutate.native.kill_matrix import mutate_c_campaign
 
         return mutate_c_campaign(
@@ -329,7 +330,7 @@ def mutate_campaign(
     seconds = record.options.get("seconds") or _SECONDS
     limits = KillLimits(seconds, 0, mutants_per_fork)
     options = _RunOptions(limits, workers, first_kill, on_progress)
-    with _loaded(SubjectReference.from_json(reference), sources) as (subject, imports):
+    with _loaded(stored_reference(reference), sources) as (subject, imports):
         check_features(subject, record)
         program = sources or sources_beside(subject)
         own_lines = lines if named else lines_of_program(program, lines, subject)

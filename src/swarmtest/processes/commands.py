@@ -243,11 +243,13 @@ def capture(
     environment: Mapping[str, str] | None = None,
     keep_output: bool = True,
     merge_output: bool = False,
+    output_to: int | None = None,
     kill_strays: bool = True,
 ) -> Captured:
     """Run a command to its end, and until its output ends, for so many seconds at most.
 
-    `merge_output`: standard error goes where standard output does. If not `kill_strays`, a daemon
+    `merge_output`: standard error goes where standard output does. `output_to`: both go to this
+    descriptor, and the command is waited for only until it ends. If not `kill_strays`, a daemon
     that it starts may survive it: a compiler's cache, for example.
 
     >>> capture(["sh", "-c", "echo hello; exit 3"]).stdout
@@ -255,6 +257,8 @@ def capture(
     """
     began, before = time.monotonic(), os.times()
     pipe = subprocess.PIPE if keep_output else subprocess.DEVNULL
+    if output_to is not None:
+        pipe = output_to
     strays = tree.Supervision()
     process: subprocess.Popen[bytes] | None = None
     try:

@@ -26,6 +26,7 @@ from swarmtest.store.fault_groups import groups_of, names_of_faults
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord
 from swarmtest.subjects.loading import SubjectReference, enclosed_test, with_reference
+from swarmtest.subjects.stored_reference import stored_reference
 from swarmtest.subjects.stored_tests import StoredTests
 from swarmtest.subjects.subject import Subject
 
@@ -227,7 +228,7 @@ def load_subject(
             f"campaign {record.id} tested {record.subject}, which cannot be imported by name; "
             "replay it from the program that defined it"
         )
-    subject_reference = SubjectReference.from_json(reference)
+    subject_reference = stored_reference(reference)
     if before_loading is not None:
         before_loading(subject_reference)
     return subject_reference.load(), reference
@@ -270,7 +271,7 @@ def _data_in(path: Path) -> dict[str, Any]:
 def _from_file(path: Path, prepare: Prepare) -> NamedTest:
     data = _data_in(path)
     try:
-        reference = SubjectReference.from_json(data.get("reference", {"text": data["subject"]}))
+        reference = stored_reference(data.get("reference", {"text": data["subject"]}))
     except (KeyError, TypeError, AttributeError):
         raise UserError(f"{path}: its 'reference' is broken") from None
     try:

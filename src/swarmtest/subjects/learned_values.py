@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import printable_line
 
 LearnedValues: TypeAlias = Mapping[str, Mapping[str, tuple[Any, ...]]]
 """Values by method (``module:Class.method``) and parameter."""
@@ -41,7 +42,8 @@ def written(values: Mapping[str, Mapping[str, list[str]]], package: str, command
     n = -3
     <BLANKLINE>
     """
-    lines = [_HEAD.format(package=package, command=command)]
+    # A command may have several lines, and the head is one.
+    lines = [_HEAD.format(package=package, command=printable_line(command))]
     for method, parameters in sorted(values.items()):
         body = [f"{name} = {text}" for name, texts in parameters.items() for text in texts]
         if body:

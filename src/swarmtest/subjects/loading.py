@@ -45,6 +45,10 @@ def examining(text: str) -> Iterator[None]:
         raise UserError(f"{text}: looking at the class raised {message_of(error)}") from error
 
 
+LOADED: set[str] = set()
+"""The names of the subjects that this process has loaded."""
+
+
 @dataclass(frozen=True)
 class SubjectReference:
     """How to load a subject: the store keeps it, and workers receive it.
@@ -84,6 +88,7 @@ class SubjectReference:
 
     def load(self) -> Subject:
         """Return the subject, with the constraints in `avoid`."""
+        LOADED.add(self.text)
         subject = self._load()
         if self.value_features is not None:
             if not isinstance(subject, MachineSubject):

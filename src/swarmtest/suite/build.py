@@ -21,7 +21,7 @@ from swarmtest.coverage.watch import Coverage
 from swarmtest.store.fault_groups import names_of_faults
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord, FaultRecord, ReductionRecord
-from swarmtest.subjects.loading import SubjectReference
+from swarmtest.subjects.stored_reference import stored_reference
 from swarmtest.subjects.subject import Subject
 from swarmtest.suite.functions import is_deadly
 from swarmtest.suite.selection import (
@@ -115,7 +115,7 @@ def _check_has_tests(record: CampaignRecord) -> None:
 
 def _load_watched(record: CampaignRecord) -> tuple[Subject, Coverage | None]:
     """Load the subject; install the campaign's coverage, if it had any, before the import."""
-    reference = SubjectReference.from_json(record.options["subject"])
+    reference = stored_reference(record.options["subject"])
     stored_options = record.options.get("coverage")
     coverage = None
     if stored_options:

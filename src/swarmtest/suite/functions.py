@@ -101,10 +101,10 @@ def _of_machine(subject: MachineSubject, data: Any) -> FunctionCode | None:
 def _of_rules(subject: Any, data: Any) -> FunctionCode | None:
     from swarmtest.subjects.hypothesis.code import code_of as code_of_rules
     from swarmtest.subjects.hypothesis.declaration import invariants_of as invariants_of_rules
-    from swarmtest.subjects.hypothesis.test import RuleTest
+    from swarmtest.subjects.hypothesis.test import RuleTest, printed_again
 
     invariants = invariants_of_rules(subject.machine)
-    test = RuleTest.from_json(data)
+    test = printed_again(subject, RuleTest.from_json(data))
     conditional = [
         invariant.function.__name__ for invariant in invariants if invariant.preconditions
     ]

@@ -345,7 +345,7 @@ def main() -> None:
     except click.ClickException as error:
         hint = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else ""
         try_help = f" (see `{hint} --help`)" if hint else ""
-        message = " ".join(error.format_message().split())
+        message = printable_line(" ".join(error.format_message().split()))
         click.echo(f"swarmtest: {message}{try_help}", err=True)
         status = 2
     except (click.Abort, KeyboardInterrupt):

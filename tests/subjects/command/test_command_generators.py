@@ -213,6 +213,9 @@ def test_settings_reach_the_generator_and_the_steps(subject):
     assert made.replay(result.test).fault.details == result.fault.details
     del result.test["settings"]["level"]  # as saved before there was one
     assert "-O0 true" in made.replay(result.test).fault.details
+    result.test["settings"]["level"] = "-O0; echo owned"  # as somebody else may have saved it
+    with pytest.raises(UserError, match="'level' cannot be '-O0; echo owned'"):
+        made.replay(result.test)
 
 
 def test_a_generator_may_write_the_file_itself(subject):

@@ -20,7 +20,7 @@ from swarmtest.mutate.native.build import BuiltMutants, OriginalRun, drawn_mutan
 from swarmtest.processes.fork_tasks import Forks, ForkTask, Tell
 from swarmtest.store.interface import Store
 from swarmtest.subjects.command.subject import CommandSubject
-from swarmtest.subjects.loading import SubjectReference
+from swarmtest.subjects.stored_reference import stored_reference
 
 _CHUNK = 16
 """How many tests one fork runs without a mutant."""
@@ -231,7 +231,7 @@ def mutate_c_campaign(
 ) -> KillMatrix:
     """Return the kill matrix of a campaign's tests, named ``CAMPAIGN#TRIAL``, for a C program."""
     record = store.campaign(campaign)
-    subject = SubjectReference.from_json(record.options["subject"]).load()
+    subject = stored_reference(record.options["subject"]).load()
     if not isinstance(subject, CommandSubject):
         raise UserError(f"{subject.name} runs no commands, so there is no C program to mutate")
     named = list(files)

@@ -240,9 +240,6 @@ class StepRunner:
         self._scratch = scratch
         self._caller = caller
         self._file = f"test{spec.generate.suffix}"
-        self._settings = dict(
-            zip(spec.space.setting_names, spec.space.default_settings, strict=True)
-        )
         self._coverers = StepCoverage(spec, scratch)
 
     def run(self, test: CommandTest, look: Callable[[Path], None] | None = None) -> StepResults:
@@ -294,7 +291,8 @@ class StepRunner:
 
     def _values(self, step: StepSection, test: CommandTest, directory: Path) -> Values:
         values = dict(self._caller.places(step.call, directory, self._file))
-        settings = {**self._settings, **test.settings}
+        # A test may come from somebody else, and a command may be `sh -c` with a setting in it.
+        settings = self._spec.space.settings_among(test.settings)
         values |= {f"setting:{name}": setting_text(value) for name, value in settings.items()}
         return values
 

@@ -13,6 +13,8 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from swarmtest.core.errors import UserError
+from swarmtest.subjects.hypothesis.declaration import invariants_of
 from swarmtest.subjects.hypothesis.internals import RepresentationPrinter, VarReference
 from swarmtest.subjects.hypothesis.test import RuleStep, RuleTest
 
@@ -57,6 +59,7 @@ def code_of(subject: RuleBasedSubject, test: RuleTest, *, after_step: str = "") 
     initialize rule on. Without it, only the violated invariant is checked, at the end.
     """
     cls = subject.machine
+    _refuse_unknown(subject, test)
     wanted = {name for step in test.steps for name in _names_in(step)}
     calls = [_call(step, wanted, _has_targets(subject, step)) for step in test.steps]
     if after_step:
@@ -75,6 +78,17 @@ def code_of(subject: RuleBasedSubject, test: RuleTest, *, after_step: str = "") 
         imports.insert(0, "from types import SimpleNamespace")
         helper = _DRAWS
     return "\n".join([*_warning(texts), *imports]) + "\n" + helper + "\n" + "\n".join(body) + "\n"
+
+
+def _refuse_unknown(subject: RuleBasedSubject, test: RuleTest) -> None:
+    """Refuse names that the machine does not have: whatever stands there becomes code."""
+    rules = {rule.name for rule in subject.rules} | set(subject.initializers)
+    for step in test.steps:
+        if step.rule not in rules or not all(map(str.isidentifier, step.texts)):
+            raise UserError(f"{subject.name}: a saved test has a step that is none: {step.rule!r}")
+    checked = {invariant.function.__name__ for invariant in invariants_of(subject.machine)}
+    if test.violated and test.violated not in checked:
+        raise UserError(f"{subject.name} has no invariant {test.violated!r}")
 
 
 def _warning(texts: Iterable[str]) -> list[str]:

@@ -72,9 +72,9 @@ class RuleStep:
             int(data["label"]),
             tuple(map(from_json, data.get("choices", ()))),
             tuple(data.get("names", ())),
-            dict(data.get("arguments", {})),
-            tuple(data.get("drawn", ())),
-            data.get("gives"),
+            {str(name): str(text) for name, text in data.get("arguments", {}).items()},
+            tuple(map(str, data.get("drawn", ()))),
+            None if data.get("gives") is None else int(data["gives"]),
         )
 
 
@@ -159,7 +159,7 @@ def reduced(subject: RuleBasedSubject, test: RuleTest, interesting: Callable[[An
         needed = minimised(rest, still)
         steps = _simpler((*first, *needed), holds)
     small = replace(test, steps=steps)
-    printed = _printed_again(subject, small)
+    printed = printed_again(subject, small)
     return printed.to_json() if interesting(printed.to_json()) else small.to_json()
 
 
@@ -233,8 +233,12 @@ def _joined(like: str | bytes, parts: Sequence[Any]) -> str | bytes:
     return "".join(parts) if isinstance(like, str) else bytes(parts)
 
 
-def _printed_again(subject: RuleBasedSubject, test: RuleTest) -> RuleTest:
-    """Return the test with the choices and texts of a new run, in a process that it may end."""
+def printed_again(subject: RuleBasedSubject, test: RuleTest) -> RuleTest:
+    """Return the test with the choices and texts of a new run, in a process that it may end.
+
+    Texts are code, and those of a store are by whoever wrote it: a program that will be run has
+    those of a run that was made here.
+    """
 
     def work(tell: Callable[[Any], None]) -> None:
         subject.journal = tell

@@ -3,6 +3,10 @@
 Arguments are data (see `values`), and are written as readable expressions from that data alone:
 nothing is imported or created to print a test. An argument that is drawn again is written as a call
 that draws it.
+
+A test may come from somebody else, and `reproduce` and `suite` run what is written here. So data
+becomes literals, names that are identifiers and numbers, and nothing else; and where the subject is
+loaded, an argument is written only if the test could run with it.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from swarmtest.core.trust import is_trusted
 from swarmtest.subjects.machine.compiled import invariants_of
 from swarmtest.subjects.machine.machine import Action, Machine
 from swarmtest.subjects.machine.test import MachineTest, Step, used_labels
-from swarmtest.subjects.machine.values import find, from_json, to_json
+from swarmtest.subjects.machine.values import find, from_json, may_be_named, to_json
 
 _REDRAW = "swarmtest.subjects.machine.redraw"
 NOT_SHOWN = "<not shown: needs --trust>"
@@ -32,6 +36,9 @@ _CALLS = {
     "$uuid": "UUID({!r})",
     "$zone": "ZoneInfo({!r})",
     "$date": "date.fromisoformat({!r})",
+}
+_PATHS = {"PosixPath": "Path", "WindowsPath": "Path"} | {
+    name: name for name in ("PurePosixPath", "PureWindowsPath")
 }
 _IMPORTS = {
     "$decimal": "from decimal import Decimal",
@@ -83,17 +90,28 @@ class ArgumentWriter:
         writer = _WRITERS.get(tag)
         if writer is None:
             return f"...  # this argument could not be saved: {_shortened(argument)}\n"
-        return writer(self, argument[tag], argument)
+        try:
+            return writer(self, argument[tag], argument)
+        except (TypeError, ValueError, KeyError, AttributeError, IndexError) as error:
+            raise UserError(f"a saved test has a broken argument, {tag}: {error}") from None
 
     def name(self, thing: Any) -> str:
         """Return the qualified name of a class or function, and import its outermost part."""
-        return self.named(f"{thing.__module__}:{thing.__qualname__}")
+        module, qualname = thing.__module__, thing.__qualname__
+        if module != "builtins":
+            self.imports.add(_import_line(module, qualname.partition(".")[0]))
+        return str(qualname)
 
     def named(self, name: str) -> str:
         """Return the code for ``module:qualname``, and import the outermost part of the name."""
         module, _, qualname = name.partition(":")
+        outermost = qualname.partition(".")[0]
+        if not all(map(str.isidentifier, qualname.split("."))) or not may_be_named(
+            module, qualname
+        ):
+            raise UserError(f"a saved test may not use {name!r}")
         if module != "builtins":
-            self.imports.add(f"from {module} import {qualname.partition('.')[0]}")
+            self.imports.add(_import_line(module, outermost))
         return qualname
 
     def _items(self, items: Iterable[Any]) -> str:
@@ -124,16 +142,23 @@ class ArgumentWriter:
         return f"deque({self.code(body)}{limit})"
 
     def _path(self, body: Any, data: Any) -> str:
-        cls = "Path" if body[0] in ("PosixPath", "WindowsPath") else str(body[0])
+        if body[0] not in _PATHS:
+            raise UserError(f"a saved test has a path of an unknown kind, {body[0]!r}")
+        cls = _PATHS[body[0]]
         self.imports.add(f"from pathlib import {cls}")
         return f"{cls}({body[1]!r})"
 
     def _enum(self, body: Any, data: dict[str, Any]) -> str:
         cls = self.named(body)
-        return f"{cls}.{data['name']}" if "name" in data else f"{cls}({self.code(data['value'])})"
+        if "name" not in data:
+            return f"{cls}({self.code(data['value'])})"
+        name = str(data["name"])
+        return f"{cls}.{name}" if name.isidentifier() else f"{cls}[{name!r}]"
 
     def _dataclass(self, body: Any, data: dict[str, Any]) -> str:
         fields = {k: v for k, v in data["fields"].items() if k not in _computed_fields(body)}
+        if not all(map(str.isidentifier, fields)):
+            raise UserError(f"a saved test has {body} with fields that are no names")
         words = ", ".join(f"{name}={self.code(item)}" for name, item in fields.items())
         return f"{self.named(body)}({words})"
 
@@ -142,7 +167,7 @@ class ArgumentWriter:
 
     def _array(self, body: Any, data: dict[str, Any]) -> str:
         flat = f"numpy.array({self.code(data['items'])}, {body!r})"
-        shape = data["shape"]
+        shape = [int(length) for length in data["shape"]]
         return flat if len(shape) == 1 else f"{flat}.reshape({shape})"
 
     def _numpy(self, body: Any, data: dict[str, Any]) -> str:
@@ -159,7 +184,7 @@ class ArgumentWriter:
 
 
 _WRITERS: dict[str, Callable[[ArgumentWriter, Any, dict[str, Any]], str]] = {
-    "$ref": lambda writer, body, data: f"v{body}",
+    "$ref": lambda writer, body, data: f"v{int(body)}",
     "$bytes": lambda writer, body, data: repr(base64.b64decode(body)),
     "$bytearray": lambda writer, body, data: f"bytearray({base64.b64decode(body)!r})",
     "$tuple": ArgumentWriter._tuple,
@@ -271,7 +296,13 @@ class _Arguments:
     def _code(self, position: int, data: Any) -> str:
         tag = next(iter(data), "") if isinstance(data, dict) else ""
         if tag not in ("$option", "$drawn"):
-            return self.writer.code(data)
+            try:
+                # Only what the test could run with: a call of `os.system` is no argument.
+                if not {"$lost", "$pickle"}.intersection([tag]):
+                    from_json(data)
+                return self.writer.code(data)
+            except UserError as error:
+                return f"...  # {_shortened({'repr': error})}\n"
         words = f"{self.machine.__qualname__}, {self.step.action!r}, {position}"
         if tag == "$option":
             self.writer.imports.add(f"from {_REDRAW} import option_argument")

@@ -85,20 +85,29 @@ class MachineTest:
             raise UserError(f"not a saved machine test (its format should be {FORMAT!r})")
         try:
             steps = tuple(
-                Step(str(action), tuple(arguments), *rest)
-                for action, arguments, *rest in data["steps"]
+                _step(action, arguments, *rest) for action, arguments, *rest in data["steps"]
             )
         except (KeyError, TypeError, ValueError):
             raise UserError(
                 "a saved machine test is broken: 'steps' is not a list of steps"
             ) from None
-        return cls(data.get("subject", ""), steps, data.get("settings", {}), data.get("origin", {}))
+        test = cls(data.get("subject", ""), steps, data.get("settings", {}), data.get("origin", {}))
+        try:
+            used_labels(steps)
+        except (TypeError, ValueError):
+            raise UserError("a saved machine test is broken: a '$ref' is no number") from None
+        return test
+
+
+def _step(action: Any, arguments: Any, label: Any = 0, raised: Any = "") -> Step:
+    """Return a step of saved data. A label becomes a part of a name when the test is written."""
+    return Step(str(action), tuple(arguments), int(label), str(raised))
 
 
 def used_labels(steps: Sequence[Step]) -> set[int]:
     """Return the labels to which the steps refer."""
     return {
-        argument["$ref"]
+        int(argument["$ref"])
         for step in steps
         for argument in step.arguments
         if isinstance(argument, dict) and "$ref" in argument

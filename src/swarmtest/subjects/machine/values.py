@@ -271,7 +271,7 @@ def find(name: str) -> Any:
     Attributes are read from dictionaries: a module's ``__getattr__`` could import or run code.
     """
     module_name, _, qualname = name.partition(":")
-    if not _may_be_named(module_name, qualname):
+    if not may_be_named(module_name, qualname):
         raise UserError(f"a saved test may not use {name!r}")
     module = sys.modules.get(module_name)
     if module is None:
@@ -290,7 +290,7 @@ def find(name: str) -> Any:
     return thing
 
 
-def _may_be_named(module: str, qualname: str) -> bool:
+def may_be_named(module: str, qualname: str) -> bool:
     """Return whether a saved test may name a thing of a module.
 
     A test may come from somebody else, so it cannot name ``os:system``. The user's own modules, and
@@ -420,7 +420,7 @@ def _list(body: Any) -> list[Any]:
 
 
 _DECODERS: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
-    "$ref": lambda body, data: Ref(body),
+    "$ref": lambda body, data: Ref(int(body)),
     "$float": lambda body, data: float(body),
     "$bytes": lambda body, data: base64.b64decode(body),
     "$bytearray": lambda body, data: bytearray(base64.b64decode(body)),

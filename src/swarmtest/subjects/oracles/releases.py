@@ -42,8 +42,7 @@ def installed(requirement: str) -> Path:
     """
     if not _REQUIREMENT.fullmatch(requirement):
         raise UserError(f"a release is named as PACKAGE==VERSION, not {requirement!r}")
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    directory = cache_directory("releases", version, requirement)
+    directory = release_directory(requirement)
     done = directory / ".complete"
     unsafe = make_private(directory)
     if unsafe:
@@ -59,6 +58,23 @@ def installed(requirement: str) -> Path:
             raise UserError(f"cannot install {requirement}: {reason.removeprefix('ERROR: ')}")
         done.touch()
     return directory
+
+
+def is_installed(requirement: str) -> bool:
+    """Return whether a release was installed for a comparison.
+
+    >>> is_installed("no-such-package==1.0")
+    False
+    """
+    if not _REQUIREMENT.fullmatch(requirement):
+        return False
+    return (release_directory(requirement) / ".complete").exists()
+
+
+def release_directory(requirement: str) -> Path:
+    """Return where in the cache a release is, or will be, installed."""
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    return cache_directory("releases", version, requirement)
 
 
 class ReleaseProcess:

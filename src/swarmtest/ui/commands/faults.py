@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import time
 
@@ -10,7 +11,7 @@ import click
 
 from swarmtest.campaign.reduced_faults import reductions_of
 from swarmtest.core.errors import UserError, did_you_mean
-from swarmtest.core.formatting import typed_word
+from swarmtest.core.formatting import printable, typed_word
 from swarmtest.roles.roles import FeatureRole
 from swarmtest.roles.views import role_lines, study_or_none
 from swarmtest.store import open_store
@@ -50,6 +51,8 @@ from swarmtest.ui.terminal.text import one_line
 from swarmtest.why.explanation import explanations_of
 from swarmtest.why.views import explanation_lines
 
+_FILE_NAME = re.compile(r"[0-9A-Za-z]{1,40}")
+"""The id of a fault, where it becomes the name of a file."""
 _STATES = ("open", BACK, "known", "fixed")
 """The order of states in a list: what is to be done comes first."""
 
@@ -151,11 +154,15 @@ def _write_inputs(opened: Store, number: int, fault: str | None, directory: str)
         command = command_text(replay_words(number, record, reduction), opened.url)
         record = as_shown(record, reduction)
         if record.test is None:
-            click.echo(f"{record.id}  {record.signature}: its test was not stored", err=True)
+            signature = one_line(record.signature)
+            click.echo(f"{one_line(record.id)}  {signature}: its test was not stored", err=True)
             continue
+        if not _FILE_NAME.fullmatch(record.id):
+            # It becomes a path, and whoever wrote the store chose it.
+            raise UserError(f"{record.id!r} is not the id of a fault: is the store damaged?")
         (place / record.id).write_bytes(input_of_test(json.loads(record.test)))
         about = f"{record.kind}: {record.signature}\n{command}\n\n{record.details}\n"
-        (place / f"{record.id}.txt").write_text(about, errors="surrogateescape")
+        (place / f"{record.id}.txt").write_text(printable(about), encoding="utf-8")
         click.echo(f"{place / record.id}  {one_line(record.signature)}")
     if not records:
         click.echo(f"campaign {number} found no fault")

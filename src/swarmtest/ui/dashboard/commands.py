@@ -28,6 +28,7 @@ from typing import Any
 from swarmtest.core.errors import UserError
 from swarmtest.processes.tree import spawn
 from swarmtest.store.records import CampaignRecord
+from swarmtest.subjects.stored_reference import refuse_harmful
 from swarmtest.ui.dashboard.store_watch import EventBroadcaster
 from swarmtest.ui.terminal.tables import command_text
 
@@ -131,6 +132,7 @@ def _reference(record: CampaignRecord) -> Mapping[str, Any]:
         raise UserError(
             f"campaign {record.id} does not say how to load its subject: run it from Python"
         )
+    refuse_harmful(str(reference["text"]))
     return reference
 
 
