@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _CELLS = 1 << 15
-"""Draws to make at once: 256 KB, so that a few such matrices fit the cache of a processor's core."""
+"""Draws to make at once: 256 KB, a few of which fit the cache of a processor's core."""
 _WORD_BYTES = 8
 
 
