@@ -14,7 +14,8 @@ steps, in turns and in one process, which draws, runs and packs them as a worker
 them to a store. What else the machine does can only add CPU time, so a cost is the least of some
 rounds. Nothing is corrected for: `layered` also has to store a weight for each action. A batch is
 drawn and packed at once, and costs the more for each test, the smaller it is. On a machine with
-other work, 0.2 s hold fewer tests; here a batch has what fits 0.2 s of CPU time.
+other work, 0.2 s hold fewer tests; here a batch has what fits 0.2 s of CPU time. The first batches of a
+campaign, with which it finds out how long its tests take, are no part of the rate.
 
 `two_workers` is by wall time, and says nothing on a machine that has other work: `load` is the
 number of processes that wanted to run, over the number of cores, before it was measured. What does
@@ -70,6 +71,10 @@ WIDTHS = {3: 60_000, 30: 40_000, 300: 16_000, 1000: 5_000}
 FEW = 32
 """Tests of a campaign that hardly takes longer than its start. A campaign of 16 tests or fewer
 forks its workers instead of starting interpreters, so its start is not that of larger ones."""
+
+
+SMALL_BATCHES = 8 + 32 + 128 + 512
+"""Tests in the first four batches of a campaign, which grow until they have a size that suits."""
 
 
 def bare_randrange(tests: int) -> None:
@@ -189,7 +194,7 @@ def compare_strategies(quick: bool) -> dict[int, float]:
     """Print CPU time per test of `coin` and `layered` for machines of several widths.
 
     Return the ratio of their rates for each width. The start is measured for each strategy, with
-    a campaign of few tests, and subtracted; both are the least of the rounds.
+    a campaign of its first batches, and subtracted; both are the least of the rounds.
     """
     worker._FLUSH_NS = 10**12  # a batch is sent as one block, however long it takes
     ratios, rows = {}, []
@@ -197,7 +202,9 @@ def compare_strategies(quick: bool) -> dict[int, float]:
         tests, rounds = (full // 4, 2) if quick else (full, 7)
         subject = f"{MACHINES}::Wide{width}"
         spent: dict[tuple[str, int], list[float]] = {
-            (strategy, count): [] for strategy in ("coin", "layered") for count in (FEW, tests)
+            (strategy, count): []
+            for strategy in ("coin", "layered")
+            for count in (SMALL_BATCHES, tests)
         }
         for number in range(1, rounds + 1):
             progress(f"{width} actions, round {number} of {rounds}")
@@ -210,7 +217,9 @@ def compare_strategies(quick: bool) -> dict[int, float]:
                     each.append(timed(run, time.process_time))
         least = {key: min(each) for key, each in spent.items()}
         coin, layered = (
-            (least[strategy, tests] - least[strategy, FEW]) / (tests - FEW) * 1e6
+            (least[strategy, tests] - least[strategy, SMALL_BATCHES])
+            / (tests - SMALL_BATCHES)
+            * 1e6
             for strategy in ("coin", "layered")
         )
         ratios[width] = coin / layered
