@@ -14,8 +14,8 @@ steps, in turns and in one process, which draws, runs and packs them as a worker
 them to a store. What else the machine does can only add CPU time, so a cost is the least of some
 rounds. Nothing is corrected for: `layered` also has to store a weight for each action. A batch is
 drawn and packed at once, and costs the more for each test, the smaller it is. On a machine with
-other work, 0.2 s hold fewer tests; here a batch has what fits 0.2 s of CPU time. The first batches of a
-campaign, with which it finds out how long its tests take, are no part of the rate.
+other work, 0.2 s hold fewer tests; here a batch has what fits 0.2 s of CPU time. The first batches
+of a campaign, with which it finds out how long its tests take, are no part of the rate.
 
 `two_workers` is by wall time, and says nothing on a machine that has other work: `load` is the
 number of processes that wanted to run, over the number of cores, before it was measured. What does
