@@ -53,6 +53,8 @@ SWARMTEST = str(Path(sysconfig.get_path("scripts"), "swarmtest"))
 MOST_MB = 1024
 PAGE_SECONDS = 0.5
 """The goal for each page of the dashboard."""
+PATIENT = ("--timeout", "300")
+"""Options of commands that generate a test: on a machine with much work, that takes seconds."""
 SIZES = {"covered": 150, "plain": 40}
 """The goal for each store: bytes in the file for each test."""
 
@@ -99,9 +101,9 @@ QUESTIONS = (
     Question(("report",), "report_plain_s", 15, 4, "plain"),
     Question(("export", "-f", "csv", "-o", os.devnull), "export_s", runs=True),
     Question(("coverage",), "coverage_s", 1, 1),
-    Question(("replay", "TRIAL"), "replay_s", 1, 1, runs=True, expected=-1),
-    Question(("replay", "TRIAL", "--no-run"), "replay_no_run_s", 1, 1, runs=True),
-    Question(("reduce", "TRIAL"), "reduce_s", runs=True),
+    Question(("replay", "TRIAL", *PATIENT), "replay_s", 1, 1, runs=True, expected=-1),
+    Question(("replay", "TRIAL", "--no-run", *PATIENT), "replay_no_run_s", 1, 1, runs=True),
+    Question(("reduce", "TRIAL", *PATIENT), "reduce_s", runs=True),
     Question(("why", "FAULT"), "why_s", runs=True),
     Question(
         ("focus", "machine.py", "--fault", "FAULT", "-n", "200"), "focus_s", runs=True, expected=-1
@@ -138,11 +140,13 @@ def measured(
 
     `expected` is its exit status; -1: it may find a fault or not.
     """
+    inherited = dict(os.environ)
+    inherited.pop("PYTHONDONTWRITEBYTECODE", None)  # a user does not compile sources at each start
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
             words,
             cwd=directory,
-            env=os.environ | (environment or {}),
+            env=inherited | (environment or {}),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=errors,
@@ -230,7 +234,6 @@ def measure(directory: Path, tests: int, only: Sequence[str] = ()) -> None:
     for question in QUESTIONS:
         if tests < question.least or (only and not set(only) & set(question.words)):
             continue
-        progress(question.title)
         if question.runs:
             costs = [run_once(question, stores[question.store], machine.parent, names)]
         else:
@@ -242,6 +245,7 @@ def measure(directory: Path, tests: int, only: Sequence[str] = ()) -> None:
         most = max(cost.megabytes for cost in costs)
         peak = max(peak, most)
         seconds = [f"{cost.cpu_seconds:.2f}" for cost in costs]
+        progress(f"{question.title}: {', '.join(seconds)} s of CPU")
         seconds += [""] * (len(environments) - len(costs))
         rows.append((question.title, *seconds, "" if goal is None else f"{goal:g}", f"{most:,.0f}"))
         for ending, cost in zip(environments, costs, strict=False):

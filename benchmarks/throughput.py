@@ -10,11 +10,12 @@ the first; `vs_bare_tuned` against the second.
 
 `layered_vs_coin` is the rate of tests of a campaign with `layered` over that of one with `coin`:
 the worst of machines with 3, 30, 300 and 1,000 actions. Both run the same number of tests of 50
-steps, in turns. What else the machine does can only add CPU time, so a cost is the least of some
-rounds. Nothing is corrected for: `layered` also has to store a weight for each action. A lease has
-as many tests as 0.2 s hold. On a machine with other work these are fewer, and a batch that is drawn
-and packed at once costs the more for each test, the smaller it is; so leases are longer by the load
-of the machine here, and hold as many tests as they do without other work.
+steps, in turns and in one process, which draws, runs and packs them as a worker does, and writes
+them to a store. What else the machine does can only add CPU time, so a cost is the least of some
+rounds. Nothing is corrected for: `layered` also has to store a weight for each action. A batch is
+drawn and packed at once, and costs the more for each test, the smaller it is. On a machine with
+other work, 0.2 s hold fewer tests; here a batch has what fits 0.2 s of CPU time. The first batches
+of a campaign, with which it finds out how long its tests take, are no part of the rate.
 
 `two_workers` is by wall time, and says nothing on a machine that has other work: `load` is the
 number of processes that wanted to run, over the number of cores, before it was measured. What does
@@ -40,9 +41,9 @@ import statistics
 import sys
 import tempfile
 import time
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from harness import (
     arguments,
@@ -57,8 +58,9 @@ from harness import (
 from machines import StackProgram
 
 from swarmtest import Campaign
-from swarmtest.campaign.executors.executor import BatchShape
-from swarmtest.campaign.executors.local import LocalExecutor
+from swarmtest.campaign.executors import worker
+from swarmtest.campaign.executors.executor import InlineExecutor
+from swarmtest.campaign.executors.worker import CampaignJob
 
 STEPS = 50
 MACHINES = Path(__file__).parent / "machines.py"
@@ -69,6 +71,10 @@ WIDTHS = {3: 60_000, 30: 40_000, 300: 16_000, 1000: 5_000}
 FEW = 32
 """Tests of a campaign that hardly takes longer than its start. A campaign of 16 tests or fewer
 forks its workers instead of starting interpreters, so its start is not that of larger ones."""
+
+
+SMALL_BATCHES = 8 + 32 + 128 + 512
+"""Tests in the first four batches of a campaign, which grow until they have a size that suits."""
 
 
 def bare_randrange(tests: int) -> None:
@@ -165,32 +171,55 @@ def hypothesis_steps_per_second(examples: int) -> float:
     return done / seconds
 
 
-def lengthen_leases(load: float) -> None:
-    """Let leases hold as many tests as on a machine without other work."""
-    usual = BatchShape().seconds
-    LocalExecutor.shape = replace(LocalExecutor.shape, seconds=usual * max(1.0, load))
+class WorkerInThisProcess(InlineExecutor):
+    """Does in this process what a worker does, in batches of the size that they have without load.
+
+    So all that a campaign costs is CPU time of one process.
+    """
+
+    def __init__(self, job: CampaignJob) -> None:
+        super().__init__(job)
+        job.packs_blocks = True
+
+    def run_trials(self, trials: list[int], proposals: list[Any] | None) -> list[Any]:
+        """Run a batch, and say how many tests there are in a second of CPU time."""
+        start = time.process_time()
+        rows = super().run_trials(trials, proposals)
+        if trials:
+            self.rate = len(trials) / (time.process_time() - start)
+        return rows
 
 
 def compare_strategies(quick: bool) -> dict[int, float]:
     """Print CPU time per test of `coin` and `layered` for machines of several widths.
 
     Return the ratio of their rates for each width. The start is measured for each strategy, with
-    a campaign of few tests, and subtracted; both are the least of the rounds.
+    a campaign of its first batches, and subtracted; both are the least of the rounds.
     """
+    worker._FLUSH_NS = 10**12  # a batch is sent as one block, however long it takes
     ratios, rows = {}, []
     for width, full in WIDTHS.items():
-        tests, rounds = (full // 6, 2) if quick else (full, 5)
+        tests, rounds = (full // 4, 2) if quick else (full, 7)
         subject = f"{MACHINES}::Wide{width}"
         spent: dict[tuple[str, int], list[float]] = {
-            (strategy, count): [] for strategy in ("coin", "layered") for count in (FEW, tests)
+            (strategy, count): []
+            for strategy in ("coin", "layered")
+            for count in (SMALL_BATCHES, tests)
         }
         for number in range(1, rounds + 1):
             progress(f"{width} actions, round {number} of {rounds}")
             for (strategy, count), each in spent.items():
-                each.append(timed(partial(campaign, count, strategy, subject=subject)))
+                with tempfile.TemporaryDirectory() as directory:
+                    store = str(Path(directory) / "store.db")
+                    run = Campaign(
+                        subject, strategy, count, store=store, executor=WorkerInThisProcess
+                    ).run
+                    each.append(timed(run, time.process_time))
         least = {key: min(each) for key, each in spent.items()}
         coin, layered = (
-            (least[strategy, tests] - least[strategy, FEW]) / (tests - FEW) * 1e6
+            (least[strategy, tests] - least[strategy, SMALL_BATCHES])
+            / (tests - SMALL_BATCHES)
+            * 1e6
             for strategy in ("coin", "layered")
         )
         ratios[width] = coin / layered
@@ -269,7 +298,6 @@ def main() -> None:
     print(f"by CPU time, on two cores without other work: {by_cpu:.2f} times one")
     serial_share = statistics.median(writer) / statistics.median(seconds["coin"])
     print(f"the process that hands out and writes: {serial_share:.1%} of all CPU time")
-    lengthen_leases(load)
     ratios_by_width = compare_strategies(quick)
     print(f"the process that writes to the store: {writer_us:.1f} us of CPU per test")
     print_figures(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import zlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from swarmtest.core.targets import pack_hits, unpack_hits
 from swarmtest.store.block_tables import add_blocks
 from swarmtest.store.blocks import TrialBlock, unpacked
 from swarmtest.store.blocks.codec import (
+    _pack_weights,
     pack_block,
     unpack_block,
     unpack_features,
@@ -35,6 +37,7 @@ from swarmtest.store.loose_blocks import (
     pack_loose,
 )
 from swarmtest.store.records import TrialRecord, pack_counts, pack_floats, unpack_counts
+from swarmtest.strategies.layered import Layered
 
 SPACE = Space([*(Feature(f"f{i}") for i in range(11)), Choice("level", ("-O0", "-O2"))])
 NAMES = SPACE.feature_names
@@ -143,6 +146,18 @@ def test_weights_of_few_values_and_of_many_are_given_back(count: int, values: in
     read = unpack_block(pack_block(block, BlockLayout(count, 7)).columns, BlockLayout(count, 7))
     assert read.weight_rows.tolist() == block.weight_rows.tolist()
     assert [*read.records()] == records
+
+
+def test_weights_of_many_values_take_less_space_than_any_repetitions_in_them_would_save() -> None:
+    space = Space([f"f{i}" for i in range(300)])
+    proposals = Layered().ask_many(space, range(600), 1) or []
+    rows = np.array(
+        [[round(65535 * w) for w in p.configuration.weights] for p in proposals], np.uint16
+    )
+    many = np.array([row for row in rows if len(set(row.tolist())) > 4])
+    planes = (many - many.min()).view(np.uint8).reshape(-1, 2).T
+    usual = sum(len(zlib.compress(plane.tobytes(), 1)) for plane in planes)
+    assert len(_pack_weights(many)) < usual
 
 
 def test_seeds_that_follow_from_the_campaign_take_no_space() -> None:

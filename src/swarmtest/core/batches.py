@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-_CELLS = 1 << 17
-"""Draws to make at once: a megabyte, which fits the cache of a processor's core."""
+_CELLS = 1 << 15
+"""Draws to make at once: 256 KB, a few of which fit the cache of a processor's core."""
 _WORD_BYTES = 8
 
 

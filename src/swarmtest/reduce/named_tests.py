@@ -17,6 +17,7 @@ from swarmtest.campaign.budget import Limits
 from swarmtest.campaign.reduced_faults import reductions_of
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import duration
 from swarmtest.core.result import Result, Verdict
 from swarmtest.core.space import Space
 from swarmtest.processes.fork_pool import run_isolated
@@ -249,6 +250,11 @@ def _regenerated(subject: Subject, configuration: Configuration, seed: int, seco
     result = run_isolated(
         lambda: Result(Verdict.PASSED, test=subject.test_of(configuration, seed)), seconds
     )
+    if result.fault is not None and result.fault.kind == "timeout":
+        raise UserError(
+            "the test was not stored, and generating it again takes longer than "
+            f"{duration(seconds)}: raise --timeout"
+        )
     if result.test is None:
         raise UserError("the test ends its process and was not stored; run the campaign again")
     return result.test

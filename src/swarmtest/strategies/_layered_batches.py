@@ -549,7 +549,9 @@ def _ahrens_dieter(shape: Matrix, first: Matrix, second: Matrix) -> tuple[Matrix
     p = b * first
     small = p <= 1.0
     # Both formulas for all numbers: numpy chooses between two arrays in the time of an addition.
-    values = np.where(small, p ** (1.0 / shape), -np.log((b - p) / shape))
+    # Powers are written with logarithms, which numpy computes in a third of the time.
     with np.errstate(divide="ignore"):
-        limit = np.where(small, np.exp(-values), values ** (shape - 1.0))
+        log = np.log(np.where(small, p, (b - p) / shape))
+        values = np.where(small, np.exp(log / shape), -log)
+        limit = np.exp(np.where(small, -values, (shape - 1.0) * np.log(values)))
     return values, second <= limit, np.abs(second - limit) < _DOUBT

@@ -179,7 +179,7 @@ def _unpack_sections(data: bytes) -> list[bytes]:
     return parts
 
 
-def _pack_ints(values: npt.NDArray[Any]) -> bytes:
+def _pack_ints(values: npt.NDArray[Any], strategy: int = zlib.Z_DEFAULT_STRATEGY) -> bytes:
     """Return integers by planes of bytes, as differences from the smallest."""
     size = len(values)
     low, high = (int(values.min()), int(values.max())) if size else (0, 0)
@@ -187,10 +187,13 @@ def _pack_ints(values: npt.NDArray[Any]) -> bytes:
     head = struct.pack("<BIq", width, size, low)
     if not width:
         return head
-    # Unsigned, and modulo 2^64: the difference of two 64-bit numbers fits.
-    differences = values.astype(np.int64).view(np.uint64) - np.uint64(low & (2**64 - 1))
-    planes = differences.astype(f"<u{width}").view(np.uint8).reshape(size, width).T
-    return head + _pack_sections([_compressed(plane.tobytes()) for plane in planes])
+    if values.dtype == np.uint16:  # weights, of which there are many
+        differences = values - np.uint16(low)
+    else:
+        # Unsigned, and modulo 2^64: the difference of two 64-bit numbers fits.
+        differences = values.astype(np.int64).view(np.uint64) - np.uint64(low & (2**64 - 1))
+    planes = differences.astype(f"<u{width}", copy=False).view(np.uint8).reshape(size, width).T
+    return head + _pack_sections([_compressed(plane.tobytes(), strategy) for plane in planes])
 
 
 def _unpack_ints(data: bytes) -> Ints:
@@ -215,7 +218,8 @@ def _pack_weights(rows: npt.NDArray[np.uint16]) -> bytes:
     """Return rows of weights: those with few values by their palettes, the others as integers.
 
     Most rows have two to four values, as some features are so many times as common as others. To
-    look for repetitions in them would take three times as long, and more space.
+    look for repetitions in them would take three times as long, and more space. The others have
+    runs of weights that are 0, if anything: looking for more takes twice as long, and more space.
     """
     size, count = rows.shape
     few = np.zeros(size, bool)
@@ -224,7 +228,7 @@ def _pack_weights(rows: npt.NDArray[np.uint16]) -> bytes:
         has_palette, palettes, index = _palettes(rows[some])
         few[some[has_palette]] = True
     if not few.any():
-        return _pack_ints(rows.ravel())
+        return _pack_ints(rows.ravel(), zlib.Z_RLE)
     padded = np.zeros((int(few.sum()), -(-count // 4) * 4), np.uint8)
     padded[:, :count] = index[has_palette]
     quarters = padded.reshape(-1, 4).T
@@ -233,7 +237,7 @@ def _pack_weights(rows: npt.NDArray[np.uint16]) -> bytes:
         _compressed(np.packbits(few, bitorder="little").tobytes()),
         _pack_ints(palettes[has_palette].ravel()),
         _compressed(pairs.tobytes(), zlib.Z_HUFFMAN_ONLY),
-        _pack_ints(rows[~few].ravel()),
+        _pack_ints(rows[~few].ravel(), zlib.Z_RLE),
     ]
     return struct.pack("<BI", _PALETTES, size) + _pack_sections(sections)
 
