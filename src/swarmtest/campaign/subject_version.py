@@ -11,6 +11,8 @@ import os
 import re
 import sys
 from collections.abc import Iterable
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from swarmtest.core.errors import UserError
 from swarmtest.coverage.scope import file_of_module, imported_program, is_installed
@@ -19,6 +21,9 @@ from swarmtest.languages.user_objects import split_reference
 from swarmtest.store.fault_lives import CHANGED
 from swarmtest.subjects.loading import module_of, package_of
 from swarmtest.subjects.subject import Subject
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution
 
 _COMMIT = re.compile(r"[0-9a-f]{7,40}(?=\+|,|$)")
 _DESCRIBE = ("describe", "--always", f"--dirty={CHANGED}", "--exclude=*", "--abbrev=12")
@@ -82,18 +87,49 @@ def _packages(name: str, harness: str, covered: Iterable[str]) -> list[str]:
     elif not harness and ".py" not in name and ":" in name and " " not in name:
         names.append(package_of(split_reference(name)[0]))
     modules = (sys.modules.get(each) for each in dict.fromkeys(names))
-    installed = [
-        module for module in modules if is_installed(getattr(module, "__file__", "") or "")
-    ]
-    return [text for module in installed if (text := _named_version(module))]
+    return [text for module in modules if module is not None and (text := _installed(module))]
 
 
-def _named_version(module: object) -> str:
+def _installed(module: ModuleType) -> str:
+    """Return name and version of the package that installed a module; empty if none did.
+
+    Other directories than `site-packages` count if a package was installed there (`pip install
+    --target`). The package may have another name than its module: `PyYAML` installs `yaml`.
+    """
     from importlib import metadata  # here, because most subjects test no installed package
 
-    name = str(getattr(module, "__name__", ""))
+    file = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), "")
+    levels = 2 if getattr(module, "__file__", None) and hasattr(module, "__path__") else 1
+    directory = file
+    for _ in range(levels):
+        directory = os.path.dirname(directory)
+    if not directory or not (is_installed(file) or _has_packages(directory)):
+        return ""
+    name = module.__name__
     try:
-        version = metadata.version(name)
-    except (metadata.PackageNotFoundError, ValueError):
+        for found in metadata.distributions(name=name, path=[directory]):
+            return f"{name} {found.version}"
         version = getattr(module, "__version__", "")
-    return f"{name} {version}" if isinstance(version, str) and version else ""
+        if isinstance(version, str) and version:
+            return f"{name} {version}"
+        for found in metadata.distributions(path=[directory]):
+            if name in _top_levels(found):
+                return f"{found.name} {found.version}"
+    except (OSError, ValueError, TypeError, KeyError):
+        pass  # damaged metadata
+    return ""
+
+
+def _has_packages(directory: str) -> bool:
+    try:
+        return any(entry.endswith(".dist-info") for entry in os.listdir(directory))
+    except OSError:
+        return False
+
+
+def _top_levels(package: Distribution) -> set[str]:
+    """Return the modules that a package installs at the top."""
+    listed = package.read_text("top_level.txt")
+    if listed is not None:
+        return set(listed.split())
+    return {file.parts[0].partition(".")[0] for file in package.files or ()}
