@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from swarmtest.campaign.subject_version import subject_version
+from swarmtest.campaign.subject_version import is_older, subject_version
 from swarmtest.subjects.loading import SubjectReference
 
 MACHINE = """
@@ -62,3 +62,21 @@ def test_a_module_of_the_project_is_no_package(
         assert subject_version(subject) == ""
     finally:
         sys.modules.pop("opening_hours", None)
+
+
+@pytest.mark.parametrize(
+    ("version", "fix", "older"),
+    [
+        ("shop 1.9", "shop 1.10", True),
+        ("shop 1.10", "shop 1.9", False),
+        ("shop 1.9", "shop 1.9", False),
+        ("3f2a1bc40d17+changes, shop 1.9", "3f2a1bc40d17, shop 2.0", True),
+        ("shop 1.9, till 2", "shop 1.10, till 1", False),  # neither is older
+        ("shop 1.9", "till 1.10", False),
+        ("shop 1.9rc1", "shop 1.10", False),  # its order is not known
+        ("", "shop 1.10", False),
+        ("", "", False),
+    ],
+)
+def test_an_older_release_of_a_package_is_older(version: str, fix: str, older: bool) -> None:
+    assert is_older(version, fix, ".") == older

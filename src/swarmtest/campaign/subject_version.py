@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from importlib.metadata import Distribution
 
 _COMMIT = re.compile(r"[0-9a-f]{7,40}(?=\+|,|$)")
+_NUMBERS = re.compile(r"\d+(\.\d+)*$")
 _DESCRIBE = ("describe", "--always", f"--dirty={CHANGED}", "--exclude=*", "--abbrev=12")
 
 
@@ -53,11 +54,38 @@ def directory_of(name: str, harness: str = "") -> str:
 
 
 def is_older(version: str, fix: str, directory: str) -> bool:
-    """Return whether a version's commit comes before that of a fix in the history of git."""
-    commit, fixed = (_COMMIT.match(text) for text in (version, fix))
-    if commit is None or fixed is None or commit[0] == fixed[0]:
+    """Return whether a version comes before that of a fix.
+
+    Its commit comes before the other one in the history of git; or the commit is the same, and a
+    package has a lower version.
+
+    >>> is_older("intervaltree 3.0.2", "intervaltree 3.1.0", "")
+    True
+    """
+    commit, fixed = commit_of(version), commit_of(fix)
+    if commit == fixed:
+        return _has_older_packages(_packages_in(version), _packages_in(fix))
+    return bool(commit and fixed) and is_ancestor(commit, fixed, directory)
+
+
+def _packages_in(version: str) -> dict[str, tuple[int, ...] | None]:
+    """Return the versions of the packages that a version names; None for one without order."""
+    named = (part.partition(" ") for part in version.split(", "))
+    return {
+        name: tuple(map(int, number.split("."))) if _NUMBERS.match(number) else None
+        for name, _, number in named
+        if number
+    }
+
+
+def _has_older_packages(
+    packages: Mapping[str, tuple[int, ...] | None], fixed: Mapping[str, tuple[int, ...] | None]
+) -> bool:
+    """Return whether the same packages have versions of which some are lower, and none higher."""
+    if packages.keys() != fixed.keys():
         return False
-    return is_ancestor(commit[0], fixed[0], directory)
+    pairs = [(packages[name], fixed[name]) for name in packages if packages[name] != fixed[name]]
+    return bool(pairs) and all(a is not None and b is not None and a < b for a, b in pairs)
 
 
 def commit_of(version: str) -> str:
