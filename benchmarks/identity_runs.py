@@ -21,6 +21,7 @@ from types import ModuleType
 from typing import Any
 
 from swarmtest import Campaign, Machine, open_store
+from swarmtest.campaign.reduced_faults import ReductionTime
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.faults import is_internal
 from swarmtest.core.result import Fault, Result, Verdict
@@ -30,6 +31,8 @@ from swarmtest.subjects import MachineSubject
 HERE = Path(__file__).resolve().parent
 MOST_FAILURES = 600
 """Failures of a program that are labelled."""
+ENOUGH_TIME = ReductionTime(total=600.0)
+"""So that the figures do not depend on how busy the machine is."""
 
 
 def load(path: str) -> ModuleType:
@@ -113,7 +116,7 @@ def collect(path: str, tests: int, seed: int) -> list[dict[str, Any]]:
         Campaign(subject, "coin", tests, seed, workers=0, store=store).run()
         recorded = {trial.trial: trial.fault for trial in store.recorded.trials(1)}
         failures = dict(subject.failures)
-        reduce_faults(subject, store, 1)
+        reduce_faults(subject, store, 1, ENOUGH_TIME)
         names = {fault.id: fault.signature for fault in store.recorded.faults(1)}
         found = []
         for trial in store.trials(1, verdict=Verdict.FAILED, limit=MOST_FAILURES):

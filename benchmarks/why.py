@@ -9,7 +9,8 @@ against the truth in `why_truth.py`, which was written from changelogs and fixes
 explained if every group of the truth is named. Precision is the share of the named features that
 the truth has, recall the share of the truth's features that are named. Beside that: what the
 statistics of the whole campaign say (`swarmtest roles`), and whether a relation between arguments
-that the truth has was found.
+that the truth has was found. `recall_with_alike` and `precision_with_alike` also count the features
+of which the paragraph says that they fail too, each in a check of its own.
 
 Hypothesis's explain phase prints nothing for state machines. Where the reduced test has arguments,
 it is given to Hypothesis as one `@given` function of these arguments, and its remarks ("or any
@@ -60,6 +61,11 @@ class Finding:
     @property
     def named(self) -> frozenset[str]:
         return frozenset(self.answer.get("named", ()))
+
+    @property
+    def said(self) -> frozenset[str]:
+        """What is named, with what the paragraph says "fails too" in a check of its own."""
+        return self.named | frozenset(self.answer.get("alike", ()))
 
     @property
     def triggers(self) -> frozenset[str]:
@@ -140,6 +146,7 @@ def explain_here(bug: KnownCause, tests: int) -> dict[str, Any]:
         "hits": hits,
         "size": small.size,
         "named": sorted(found.named),
+        "alike": sorted({name for step in found.steps for name in step.alike}),
         "triggers": sorted(triggers),
         "relations": [fact.text for fact in found.relations],
         "suppressors": [fact.feature for fact in found.suppressors],
@@ -314,6 +321,8 @@ def summary(findings: list[Finding]) -> dict[str, object]:
         "explained": round(mean(is_explained(f.bug, f.named) for f in found), 3),
         "precision": round(mean(precision(f.bug, f.named) for f in found), 3),
         "recall": round(mean(recall(f.bug, f.named) for f in found), 3),
+        "precision_with_alike": round(mean(precision(f.bug, f.said) for f in found), 3),
+        "recall_with_alike": round(mean(recall(f.bug, f.said) for f in found), 3),
         "relations": round(mean(related), 3) if related else 0.0,
         "cpu_s_per_fault": round(mean(f.answer["cpu_s"] for f in found), 2),
         "confirmed": round(mean(f.answer["confirmed"][0] >= 4 for f in found), 3),

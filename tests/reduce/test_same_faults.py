@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from swarmtest import Campaign, Machine, action, integers, invariant, lists, open_store
+from swarmtest.campaign.reduced_faults import ReductionTime
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.result import Result
 from swarmtest.core.seeds import Stream
@@ -10,6 +11,8 @@ from swarmtest.core.space import Space
 from swarmtest.reduce import reduce_faults
 from swarmtest.store.fault_groups import FaultDecision
 from swarmtest.subjects import MachineSubject
+
+ENOUGH_TIME = ReductionTime(total=600.0)
 
 
 class Ring:
@@ -115,7 +118,7 @@ def decisions_of(machine: type[Machine], tests: int = 200) -> tuple[set[str], li
     subject = MachineSubject(machine)
     with open_store(":memory:") as store:
         campaign = Campaign(subject, "coin", tests, workers=0, store=store).run().campaign
-        reduce_faults(subject, store, campaign)
+        reduce_faults(subject, store, campaign, ENOUGH_TIME)
         recorded = {fault.signature.split(":")[0] for fault in store.recorded.faults(campaign)}
         return recorded, list(store.fault_decisions())
 
@@ -163,9 +166,78 @@ def test_a_strategy_that_learns_is_told_the_fault_as_which_it_is_shown() -> None
     subject = MachineSubject(RingMachine)
     with open_store(":memory:") as store:
         campaign = Campaign(subject, "coin", 200, workers=0, store=store).run().campaign
-        reduce_faults(subject, store, campaign)
+        reduce_faults(subject, store, campaign, ENOUGH_TIME)
         [shown] = store.faults(campaign)
         Campaign(subject, strategy, 200, 7, workers=0, store=store).run()
         recorded = {fault.id for fault in store.recorded.faults(campaign + 1)}
     assert recorded == {shown.id, *shown.also}
     assert strategy.told == {shown.id}
+
+
+class TalkativeMachine(Machine):
+    """One bug, whose message says in other words how often it was met."""
+
+    def start(self) -> None:
+        self.full = False
+
+    @action
+    def fill(self) -> None:
+        self.full = True
+
+    @action(item=integers(0, 9))
+    def push(self, item: int) -> None:
+        if self.full:
+            raise OverflowError(["no room", "all places are taken", "come again"][item % 3])
+
+
+class DoubtfulMachine(Machine):
+    """After `spoil`, one invariant is violated; after `mask`, the other one is found first."""
+
+    def start(self) -> None:
+        self.masked = self.spoilt = False
+
+    @action
+    def mask(self) -> None:
+        self.masked = True
+
+    @action
+    def spoil(self) -> None:
+        self.spoilt = True
+
+    @invariant
+    def first(self) -> None:
+        assert not (self.spoilt and self.masked)
+
+    @invariant
+    def second(self) -> None:
+        assert not self.spoilt
+
+
+class TwoStepsMachine(DoubtfulMachine):
+    """Here `mask` is what violates the first invariant, so there are two bugs."""
+
+    @invariant
+    def first(self) -> None:
+        assert not self.masked
+
+
+def test_messages_in_other_words_from_the_same_place_and_steps_are_one_fault() -> None:
+    _, decisions = decisions_of(TalkativeMachine)
+    assert {each.reason for each in decisions} == {
+        "the same place, and small tests with the same steps"
+    }
+    assert len(decisions) == 2
+    assert len({each.same_as for each in decisions}) == 1
+
+
+def test_a_step_that_only_changes_which_invariant_is_violated_makes_no_other_fault() -> None:
+    recorded, decisions = decisions_of(DoubtfulMachine)
+    assert recorded == {"invariant first after spoil", "invariant second after spoil"}
+    [decision] = decisions
+    assert decision.reason.startswith("without step 1 of its small test, that one shows ")
+
+
+def test_invariants_that_other_operations_violate_stay_two_faults() -> None:
+    recorded, decisions = decisions_of(TwoStepsMachine)
+    assert recorded == {"invariant first after mask", "invariant second after spoil"}
+    assert decisions == []

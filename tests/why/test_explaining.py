@@ -581,6 +581,42 @@ def test_a_feature_with_other_arguments_does_the_same():
         assert found.named == {"set", "put_all"}
 
 
+class Boxes(Machine):
+    """Taking a box by its place or by its size leaves a hole, which `count` finds."""
+
+    steps = 12
+
+    def start(self) -> None:
+        self.boxes: list[tuple[int, int]] = []
+        self.holes = 0
+
+    @action(width=integers(0, 5000), height=integers(0, 5000))
+    def put(self, width: int, height: int) -> None:
+        self.boxes.append((width, height))
+
+    @action(which=integers(0, 9))
+    def take(self, which: int) -> None:
+        if which < len(self.boxes):
+            self.boxes.pop(which)
+            self.holes += 1
+
+    @action(width=integers(0, 5000), height=integers(0, 5000))
+    def take_like(self, width: int, height: int) -> None:
+        if (width, height) in self.boxes:
+            self.boxes.remove((width, height))
+            self.holes += 1
+
+    @action
+    def count(self) -> None:
+        assert not self.holes
+
+
+def test_a_feature_may_need_the_arguments_of_another_step():
+    steps = (Step("put", (17, 4711)), Step("take", (0,)), Step("count", ()))
+    found = explain_test(*steps_of(Boxes, *steps), confirming=False)
+    assert found.named == {"put", "take", "take_like", "count"}
+
+
 # Other failing tests of the same fault.
 
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from swarmtest.core.errors import UserError
 from swarmtest.coverage.scope import file_of_module, imported_program, is_installed
@@ -20,7 +22,11 @@ from swarmtest.store.fault_lives import CHANGED
 from swarmtest.subjects.loading import module_of, package_of
 from swarmtest.subjects.subject import Subject
 
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution
+
 _COMMIT = re.compile(r"[0-9a-f]{7,40}(?=\+|,|$)")
+_NUMBERS = re.compile(r"\d+(\.\d+)*$")
 _DESCRIBE = ("describe", "--always", f"--dirty={CHANGED}", "--exclude=*", "--abbrev=12")
 
 
@@ -48,11 +54,38 @@ def directory_of(name: str, harness: str = "") -> str:
 
 
 def is_older(version: str, fix: str, directory: str) -> bool:
-    """Return whether a version's commit comes before that of a fix in the history of git."""
-    commit, fixed = (_COMMIT.match(text) for text in (version, fix))
-    if commit is None or fixed is None or commit[0] == fixed[0]:
+    """Return whether a version comes before that of a fix.
+
+    Its commit comes before the other one in the history of git; or the commit is the same, and a
+    package has a lower version.
+
+    >>> is_older("intervaltree 3.0.2", "intervaltree 3.1.0", "")
+    True
+    """
+    commit, fixed = commit_of(version), commit_of(fix)
+    if commit == fixed:
+        return _has_older_packages(_packages_in(version), _packages_in(fix))
+    return bool(commit and fixed) and is_ancestor(commit, fixed, directory)
+
+
+def _packages_in(version: str) -> dict[str, tuple[int, ...] | None]:
+    """Return the versions of the packages that a version names; None for one without order."""
+    named = (part.partition(" ") for part in version.split(", "))
+    return {
+        name: tuple(map(int, number.split("."))) if _NUMBERS.match(number) else None
+        for name, _, number in named
+        if number
+    }
+
+
+def _has_older_packages(
+    packages: Mapping[str, tuple[int, ...] | None], fixed: Mapping[str, tuple[int, ...] | None]
+) -> bool:
+    """Return whether the same packages have versions of which some are lower, and none higher."""
+    if packages.keys() != fixed.keys():
         return False
-    return is_ancestor(commit[0], fixed[0], directory)
+    pairs = [(packages[name], fixed[name]) for name in packages if packages[name] != fixed[name]]
+    return bool(pairs) and all(a is not None and b is not None and a < b for a, b in pairs)
 
 
 def commit_of(version: str) -> str:
@@ -82,18 +115,49 @@ def _packages(name: str, harness: str, covered: Iterable[str]) -> list[str]:
     elif not harness and ".py" not in name and ":" in name and " " not in name:
         names.append(package_of(split_reference(name)[0]))
     modules = (sys.modules.get(each) for each in dict.fromkeys(names))
-    installed = [
-        module for module in modules if is_installed(getattr(module, "__file__", "") or "")
-    ]
-    return [text for module in installed if (text := _named_version(module))]
+    return [text for module in modules if module is not None and (text := _installed(module))]
 
 
-def _named_version(module: object) -> str:
+def _installed(module: ModuleType) -> str:
+    """Return name and version of the package that installed a module; empty if none did.
+
+    Other directories than `site-packages` count if a package was installed there (`pip install
+    --target`). The package may have another name than its module: `PyYAML` installs `yaml`.
+    """
     from importlib import metadata  # here, because most subjects test no installed package
 
-    name = str(getattr(module, "__name__", ""))
+    file = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), "")
+    levels = 2 if getattr(module, "__file__", None) and hasattr(module, "__path__") else 1
+    directory = file
+    for _ in range(levels):
+        directory = os.path.dirname(directory)
+    if not directory or not (is_installed(file) or _has_packages(directory)):
+        return ""
+    name = module.__name__
     try:
-        version = metadata.version(name)
-    except (metadata.PackageNotFoundError, ValueError):
+        for found in metadata.distributions(name=name, path=[directory]):
+            return f"{name} {found.version}"
         version = getattr(module, "__version__", "")
-    return f"{name} {version}" if isinstance(version, str) and version else ""
+        if isinstance(version, str) and version:
+            return f"{name} {version}"
+        for found in metadata.distributions(path=[directory]):
+            if name in _top_levels(found):
+                return f"{found.name} {found.version}"
+    except (OSError, ValueError, TypeError, KeyError):
+        pass  # damaged metadata
+    return ""
+
+
+def _has_packages(directory: str) -> bool:
+    try:
+        return any(entry.endswith(".dist-info") for entry in os.listdir(directory))
+    except OSError:
+        return False
+
+
+def _top_levels(package: Distribution) -> set[str]:
+    """Return the modules that a package installs at the top."""
+    listed = package.read_text("top_level.txt")
+    if listed is not None:
+        return set(listed.split())
+    return {file.parts[0].partition(".")[0] for file in package.files or ()}

@@ -51,11 +51,16 @@ class FaultReplay(NamedTuple):
         >>> life = FaultLife("stack.py", "4ee18053", "open")
         >>> FaultReplay(life, life, 1, 1, Result(Verdict.FAILED)).text
         'fault 4ee18053 is still there'
+        >>> life = FaultLife("stack.py", "4ee18053", FIXED)
+        >>> FaultReplay(life, life, 1, 1, Result(Verdict.FAILED)).text
+        'fault 4ee18053 is in this version, which is older than the one that fixed it'
         """
         name = f"fault {self.after.fault}"
         if self.shown:
             is_back = self.before.state == FIXED and self.after.state != FIXED
             words = state_text(self.after) if is_back else "still there"
+            if self.after.state == FIXED:  # otherwise it would be back again
+                words = "in this version, which is older than the one that fixed it"
             some = f" (in {self.shown} of {self.runs} runs)" if self.runs > self.shown else ""
             return f"{name} is {words}{some}"
         if self.unclear and not self.runs:

@@ -8,7 +8,7 @@ test, or says why there is none.
 from __future__ import annotations
 
 import random
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -80,6 +80,13 @@ class EditableTest(Protocol):
     def replacement(self, feature: str, step: Any, steps: Steps, at: int) -> Any | None:
         """Return a step of another feature with the arguments of this one, as far as they fit."""
 
+    def borrowed(self, feature: str, steps: Steps, at: int) -> list[Any]:
+        """Return steps of a feature with the arguments of other steps than the one at a position.
+
+        The nearest steps before it come first. What `remove(0)` removes by its position, `discard`
+        may name as the step that added it did.
+        """
+
     def slots(self, steps: Steps) -> list[Slot]:
         """Return the values that can be changed; whole arguments first, then their parts."""
 
@@ -112,6 +119,28 @@ def editor_of(subject: Subject, test: Any) -> EditableTest:
         f"experiments are not supported for tests of {subject.name}: `swarmtest roles` has the "
         "statistics"
     )
+
+
+def others_of(steps: Steps, at: int) -> Steps:
+    """Return the other steps than the one at a position, the nearest before it first.
+
+    >>> others_of(("a", "b", "c", "d"), 2)
+    ('b', 'a', 'd')
+    """
+    return (*reversed(steps[:at]), *steps[at + 1 :])
+
+
+def distinct(values: Iterable[Any]) -> list[Any]:
+    """Return values without repetitions; they may not be hashable.
+
+    >>> distinct([[1], 1, [2], [1], 1.0])
+    [[1], 1, [2], 1.0]
+    """
+    found: list[Any] = []
+    for value in values:
+        if not any(type(value) is type(other) and value == other for other in found):
+            found.append(value)
+    return found
 
 
 def other_settings(subject: Subject, settings: Mapping[str, Any]) -> dict[str, list[Any]]:

@@ -16,7 +16,7 @@ from itertools import combinations
 from typing import Any
 
 from swarmtest.core.seeds import key_of
-from swarmtest.why.editing import EditableTest, Slot, Steps
+from swarmtest.why.editing import EditableTest, Slot, Steps, distinct
 from swarmtest.why.explanation import (
     BLOCKS,
     IRRELEVANT,
@@ -43,6 +43,7 @@ _MOST_GAPS = 6
 MOST_ORDERED = 12
 """Steps of the longest test in which every pair is reordered; in longer ones, neighbours are."""
 _DRAWN_ALTERNATIVES = 3
+_BORROWED_ALTERNATIVES = 3
 _BISECTIONS = 12
 """Runs to find the exact bound of a value."""
 
@@ -336,7 +337,8 @@ def _last_index(features: Sequence[str], feature: str) -> int:
 def _replacements(study: Study, at: int, feature: str, rng: random.Random) -> list[Any]:
     steps = study.steps
     copied = study.editor.replacement(feature, steps[at], steps, at)
-    found = [] if copied is None else [copied]
+    borrowed = study.editor.borrowed(feature, steps, at)[:_BORROWED_ALTERNATIVES]
+    found = distinct(step for step in (copied, *borrowed) if step is not None)
     for number in range(_DRAWN_ALTERNATIVES):
         step = study.editor.new_step(feature, steps, at, rng, copied=number == 0)
         if step is not None and step not in found:

@@ -20,7 +20,15 @@ from swarmtest.subjects.machine.repeats import part_at, parts_of, with_part
 from swarmtest.subjects.machine.subject import MachineSubject
 from swarmtest.subjects.machine.test import MachineTest, Step, used_labels
 from swarmtest.subjects.machine.values import Ref, from_json, to_json
-from swarmtest.why.editing import FEW_OPTIONS, Slot, Steps, other_settings, telling_values
+from swarmtest.why.editing import (
+    FEW_OPTIONS,
+    Slot,
+    Steps,
+    distinct,
+    other_settings,
+    others_of,
+    telling_values,
+)
 
 _DRAWS = 24
 """How many values are drawn to learn what a generator draws."""
@@ -127,6 +135,11 @@ class MachineEditor:
         label = step.label or self._label_for(feature, steps)
         return Step(feature, tuple(arguments), label if action.into is not None else 0)
 
+    def borrowed(self, feature: str, steps: Steps, at: int) -> list[Any]:
+        others = (other._replace(label=0) for other in others_of(steps, at))
+        found = (self.replacement(feature, other, steps, at) for other in others)
+        return distinct(step for step in found if step is not None)
+
     def _from_parts(self, wanted: Mapping[str, Generator[Any] | FromPool], step: Step) -> list[Any]:
         """Return arguments made of the parts of a step's values, or of a list of them."""
         leaves: list[Any] = []
@@ -206,7 +219,7 @@ class MachineEditor:
                 self.value(steps, other) for other in self.slots(steps) if other.group == slot.group
             ]
             if type(current) not in (int, float, str, bytes, bool):
-                return _without(_distinct([*others, *drawn[:8]]), current)
+                return _without(distinct([*others, *drawn[:8]]), current)
             return self._allowed(telling_values(current, others, drawn, source.bounds), source)
         others = [self.value(steps, s) for s in self.slots(steps) if s.path]
         leaves = [part_at(value, path) for value in drawn for path in parts_of(value, 99)]
@@ -238,7 +251,7 @@ class MachineEditor:
         if allows is None:
             return []
         values = [self.value(steps, slot) for slot in self.slots(steps)]
-        return _distinct(v for v in values if not isinstance(v, Ref) and allows(v))
+        return distinct(v for v in values if not isinstance(v, Ref) and allows(v))
 
     def _labels(self, steps: Steps, at: int, source: FromPool) -> list[int]:
         return [
@@ -274,15 +287,6 @@ def _group(source: Generator[Any] | FromPool) -> Hashable:
     if source.bounds is not None:
         return "numbers", source.bounds
     return "generator", id(source)
-
-
-def _distinct(values: Any) -> list[Any]:
-    """Return values without repetitions; they may not be hashable."""
-    found: list[Any] = []
-    for value in values:
-        if not any(type(value) is type(other) and value == other for other in found):
-            found.append(value)
-    return found
 
 
 def _without(values: Sequence[Any], current: Any) -> list[Any]:

@@ -63,6 +63,9 @@ class PartEditor:
     def replacement(self, feature: str, step: Any, steps: Steps, at: int) -> Any | None:
         return None
 
+    def borrowed(self, feature: str, steps: Steps, at: int) -> list[Any]:
+        return []
+
     def slots(self, steps: Steps) -> list[Slot]:
         return []
 

@@ -17,7 +17,7 @@ from swarmtest.core.seeds import key_of
 from swarmtest.processes.fork import NoAnswer, in_fork
 from swarmtest.subjects.hypothesis.subject import RuleBasedSubject
 from swarmtest.subjects.hypothesis.test import RuleStep, RuleTest
-from swarmtest.why.editing import Slot, Steps, telling_values
+from swarmtest.why.editing import Slot, Steps, distinct, others_of, telling_values
 
 _GENERATED = 12
 """Tests that are generated to learn which steps and values there are."""
@@ -83,6 +83,11 @@ class RuleEditor:
 
     def replacement(self, feature: str, step: RuleStep, steps: Steps, at: int) -> RuleStep | None:
         return replace(step, rule=feature, names=(), texts={}, drawn=(), gives=None)
+
+    def borrowed(self, feature: str, steps: Steps, at: int) -> list[Any]:
+        label = max((step.label for step in steps), default=0) + 1
+        found = (self.replacement(feature, other, steps, at) for other in others_of(steps, at))
+        return distinct(replace(step, label=label) for step in found if step is not None)
 
     def slots(self, steps: Steps) -> list[Slot]:
         return [
