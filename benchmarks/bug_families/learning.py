@@ -75,11 +75,14 @@ class Rule:
 
 FIXED = Rule(1.0)
 CANDIDATES = [
-    Rule(fixed, sharpness, prior, fading)
-    for fixed in (0.5, 0.7)
-    for sharpness in (1.0, 2.0)
-    for prior in (0.5, 2.0)
-    for fading in (0.95, 0.99)
+    *(
+        Rule(fixed, sharpness, prior, fading)
+        for fixed in (0.5, 0.7)
+        for sharpness in (1.0, 2.0)
+        for prior in (0.5, 2.0)
+        for fading in (0.95, 0.99)
+    ),
+    *(Rule(0.5, sharpness, prior, 0.99) for sharpness in (3.0, 5.0) for prior in (0.2, 0.5)),
 ]
 
 
@@ -165,13 +168,6 @@ def campaigns(program: Program, tests: int, count: int, rule: Rule, seed: int) -
     return Campaigns(found, chosen)
 
 
-def ratios_of(program: Program, tests: int, count: int, rule: Rule, seed: int) -> list[float]:
-    """Return the ratio of each bug that the fixed shares find: medians of the rule over theirs."""
-    learnt = campaigns(program, tests, count, rule, 2 * seed)
-    fixed = campaigns(program, tests, count, FIXED, 2 * seed + 1)
-    return ratios(program, learnt.medians(), fixed.medians(), tests)
-
-
 def ratios(
     program: Program, learnt: npt.NDArray[np.float64], fixed: npt.NDArray[np.float64], tests: int
 ) -> list[float]:
@@ -212,7 +208,7 @@ class Size:
     most_steps: int
 
 
-FULL, QUICK = Size(2000, 401, 24_000, 200), Size(200, 31, 2000, 50)
+FULL, QUICK = Size(1200, 401, 24_000, 200), Size(200, 31, 2000, 50)
 
 
 def programs(side: str, size: Size) -> list[list[Bug]]:
@@ -227,10 +223,10 @@ def programs(side: str, size: Size) -> list[list[Bug]]:
 
 @dataclass(frozen=True)
 class Judged:
-    """The ratios of the bugs of a program, measured twice, and those of chance alone."""
+    """The ratios of the bugs of a program, and those of chance alone."""
 
-    learnt: tuple[list[float], list[float]]
-    chance: tuple[list[float], list[float]]
+    learnt: Pair
+    chance: Pair
     wrong: list[bool]
 
 
@@ -238,13 +234,19 @@ def judge(bugs: Sequence[Bug], size: Size) -> Judged:
     """Simulate campaigns of the shipped strategy on a program, beside fixed shares."""
     progress(f"{bugs[0].features} features, {bugs[0].steps} steps, {len(bugs)} bugs")
     simulated = program(bugs, size.pool)
-    learnt, chance = (
-        [ratios_of(simulated, size.tests, size.campaigns, rule, seed) for seed in (1, 2)]
-        for rule in (Rule(), FIXED)
-    )
+    run = simulated, size.tests, size.campaigns
+    learnt, chance = [], []
+    for seed in (1, 2):
+        fixed, again = (campaigns(*run, FIXED, 10 * seed + number).medians() for number in (0, 1))
+        found = campaigns(*run, Rule(), 10 * seed + 2).medians()
+        learnt.append(ratios(simulated, found, fixed, size.tests))
+        chance.append(ratios(simulated, again, fixed, size.tests))
     learners = campaigns(simulated, size.tests, min(5, size.campaigns), Rule(), 9)
-    runs = enumerate(learners.chosen)
-    wrong = [answer for seed, run in runs for answer in wrong_roles(simulated, run, seed)]
+    wrong = [
+        answer
+        for seed, chosen in enumerate(learners.chosen)
+        for answer in wrong_roles(simulated, chosen, seed)
+    ]
     return Judged((learnt[0], learnt[1]), (chance[0], chance[1]), wrong)
 
 

@@ -28,7 +28,7 @@ from swarmtest import (
     text,
 )
 from swarmtest.roles import Study
-from swarmtest.strategies import Stream, parse_strategy
+from swarmtest.strategies import Proposal, Stream, parse_strategy
 from swarmtest.subjects import MachineSubject
 
 
@@ -484,9 +484,9 @@ def test_steps_can_be_a_number_a_range_or_a_function():
         stream, coin, found = Stream(1), parse_strategy("coin"), set()
         for trial in range(200):
             stream.rekey(trial)
-            found.add(
-                subject.execute(coin.ask(subject.space, trial, stream).configuration, trial).steps
-            )
+            proposal = coin.ask(subject.space, trial, stream)
+            assert isinstance(proposal, Proposal)
+            found.add(subject.execute(proposal.configuration, trial).steps)
         return found
 
     assert lengths(7) == {7}
