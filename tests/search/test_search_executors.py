@@ -118,10 +118,14 @@ def test_a_machine_takes_its_features_settings_and_steps_from_the_point():
     assert status_of(counter.run(strict, iter([1]))[0]) == "failed"
 
 
-class Ranged(Counter):
+class Ranged(Machine):
     steps = (3, 9)
-    settings = {"limit": 1000}
-    dimensions = ()
+
+    @action
+    def up(self): ...
+
+    @action
+    def down(self): ...
 
 
 def test_a_machine_with_a_range_of_lengths_takes_that_of_the_point_or_draws_it():
