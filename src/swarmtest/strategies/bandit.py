@@ -33,11 +33,11 @@ from swarmtest.core.space import Space
 from swarmtest.strategies.hedged import HEDGED_FAMILIES, Hedged
 from swarmtest.strategies.strategy import register
 
-PRIOR = 2.0
+PRIOR = 0.5
 """A family is taken for average until about so many new things were expected of its tests."""
-SHARPNESS = 1.0
+SHARPNESS = 3.0
 """The power of a family's gain that its share is multiplied by."""
-FADING = 0.98
+FADING = 0.99
 """How much a test of a family counts after each later test of the same family."""
 
 _SHARES = tuple(share for _, share, _ in HEDGED_FAMILIES)
@@ -59,7 +59,7 @@ def learnt_shares(
     >>> learnt_shares([0, 0], [50, 50], 0.5, [0.8, 0.2])
     [0.8, 0.2]
     >>> [round(share, 2) for share in learnt_shares([0, 25], [50, 50], 0.5, [0.8, 0.2])]
-    [0.51, 0.49]
+    [0.4, 0.6]
     """
     pooled = sum(new) / (sum(tests) + 1e-9)
     # Where an average family would have had no gain yet either, nothing is known.
