@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from swarmtest import Campaign, Choice, Flag, Integer, Machine, action, open_store
+from swarmtest import Campaign, Choice, Flag, Integer, Machine, Space, action, open_store
 from swarmtest.analysis.role_cells import FIXED, INSUFFICIENT, IRRELEVANT, TRIGGER
 from swarmtest.core.errors import UserError
 from swarmtest.roles import Study
@@ -146,8 +146,8 @@ def test_the_command_says_which_values_it_takes(campaign):
     assert [s["values"] for s in settings if s["role"] == "trigger"] == ["above 40"]
 
 
-class Long(Machine):
-    dimensions = (Integer("steps", 5, 400),)
+class Ranged(Machine):
+    steps = (5, 400)
 
     def start(self):
         self.calls = 0
@@ -159,6 +159,10 @@ class Long(Machine):
             self.event("worn out")
 
 
+class Long(Ranged):
+    dimensions = (Integer("steps", 5, 400),)
+
+
 def test_a_setting_named_steps_is_the_length_of_the_test_and_has_a_role():
     with open_store(":memory:") as store:
         Campaign(Long, "coin", 150, store=store, workers=0).run()
@@ -166,6 +170,33 @@ def test_a_setting_named_steps_is_the_length_of_the_test_and_has_a_role():
         found = role(study, "event:worn out", "steps")
     assert found.role == TRIGGER
     assert 190 <= int(found.values.removeprefix("above ")) <= 220
+
+
+def test_a_range_of_lengths_is_a_setting_with_a_role():
+    with open_store(":memory:") as store:
+        Campaign(Ranged, "layered", 200, store=store, workers=0, seed=3).run()
+        found = role(Study(store, [1]), "event:worn out", "steps")
+    assert found.role == TRIGGER
+    assert 190 <= int(found.values.removeprefix("above ")) <= 230
+
+
+def test_a_range_of_lengths_is_not_among_the_settings_that_the_machine_reads():
+    subject = MachineSubject(Ranged)
+    configuration = subject.space.configuration({"call": 1, "steps": 17})
+    result = subject.execute(configuration, seed=1)
+    assert (result.steps, subject.settings_of(configuration)) == (17, {})
+    assert "steps" not in subject.test_of(configuration, 1).get("settings", {})
+    assert MachineSubject(Ranged, steps=(3, 8)).space.settings[0].values == range(3, 9)
+    assert MachineSubject(Ranged, steps=12).space.settings == ()
+    assert MachineSubject(Long, steps=(3, 8)).space.settings[0].values == range(5, 401)
+
+
+def test_configurations_without_a_length_are_of_old_stores_and_draw_it_as_before():
+    subject = MachineSubject(Ranged)
+    old = Space(["call"]).configuration(["call"])
+    lengths = {subject.execute(old, seed).steps for seed in range(40)}
+    assert len(lengths) > 20
+    assert all(5 <= length <= 400 for length in lengths)
 
 
 def test_a_length_that_is_asked_for_takes_precedence_over_the_setting():

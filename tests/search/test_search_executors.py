@@ -118,6 +118,28 @@ def test_a_machine_takes_its_features_settings_and_steps_from_the_point():
     assert status_of(counter.run(strict, iter([1]))[0]) == "failed"
 
 
+class Ranged(Machine):
+    steps = (3, 9)
+
+    @action
+    def up(self): ...
+
+    @action
+    def down(self): ...
+
+
+def test_a_machine_with_a_range_of_lengths_takes_that_of_the_point_or_draws_it():
+    space = SearchSpace(
+        [Feature("down"), Integer("steps", 10, 90, 10), Test("t", ["c"])], {"c": Ranged}
+    )
+    point = space.configuration({"down": 1, "steps": 20})
+    assert space.executors["c"].run(point, iter([1]))[0].steps == 20
+    free = SearchSpace([Feature("down"), Test("t", ["c"])], {"c": Ranged})
+    point = free.configuration({"down": 1})
+    runs = [free.executors["c"].run(point, iter([seed]))[0].steps for seed in range(30)]
+    assert set(runs) == set(range(3, 10))
+
+
 def test_a_command_gets_its_point_and_tells_measures_and_hits():
     command = CommandExecutor(
         'echo "measure size=$POINT_SIZE"; echo hit kind:{kind}; echo "${HOME:+hit home}"; '

@@ -28,6 +28,7 @@ from swarmtest import (
     text,
 )
 from swarmtest.roles import Study
+from swarmtest.strategies import Proposal, Stream, parse_strategy
 from swarmtest.subjects import MachineSubject
 
 
@@ -479,8 +480,14 @@ def test_steps_can_be_a_number_a_range_or_a_function():
         def a(self): ...
 
     def lengths(steps):
-        machine = type("M", (Steps,), {"steps": steps})
-        return {run(machine, seed=seed).steps for seed in range(200)}
+        subject = MachineSubject(type("M", (Steps,), {"steps": steps}))
+        stream, coin, found = Stream(1), parse_strategy("coin"), set()
+        for trial in range(200):
+            stream.rekey(trial)
+            proposal = coin.ask(subject.space, trial, stream)
+            assert isinstance(proposal, Proposal)
+            found.add(subject.execute(proposal.configuration, trial).steps)
+        return found
 
     assert lengths(7) == {7}
     assert lengths((3, 6)) == {3, 4, 5, 6}

@@ -168,10 +168,15 @@ class Layered:
 
     def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
         """Draw a family, then weights from it."""
+        number = bisect.bisect_right(self.bounds, rng.named("*family"))
+        return self.ask_of_family(space, number, rng)
+
+    def ask_of_family(self, space: Space, number: int, rng: Stream) -> Proposal:
+        """Draw weights from the family with this number."""
         names = space.feature_names
         if not names:
             return toss(space, (), rng)
-        family, _, draw = self.families[bisect.bisect_right(self.bounds, rng.named("*family"))]
+        family, _, draw = self.families[number]
         renormalise, spends = self.renormalises(family), family in self.spending
         if _has_rates(space):
             return _at_own_rates(space, family, draw, rng, renormalise, spends)

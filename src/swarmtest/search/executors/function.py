@@ -204,6 +204,7 @@ class SubjectExecutor:
             raise UserError(f"{subject!r} is not a Machine, nor anything else that can be tested")
         self._subject: Subject = resolved
         self._original = subject
+        self._range_is_setting: bool = getattr(resolved, "range_is_setting", False)
         self._alternatives: Mapping[str, Sequence[str]] = getattr(resolved, "alternatives", {})
         self.name = named
         self._sized = functools.lru_cache(maxsize=256)(self._of_size)
@@ -223,11 +224,17 @@ class SubjectExecutor:
         point_values = point.to_json()
         own = self._subject.space
         subject = self._subject
-        if "steps" in point_values and "steps" not in own.setting_names:
+        if "steps" in point_values and ("steps" not in own.setting_names or self._range_is_setting):
+            # The point may have a length that is outside of the subject's own range.
             subject = self._sized(int(point_values["steps"]))
+            own = subject.space
         values = own.default().to_json() | self._chosen_features(point_values)
         values |= {name: point_values[name] for name in values if name in point_values}
-        configuration, seed = own.configuration(values), next(seeds)
+        seed = next(seeds)
+        if self._range_is_setting and subject is self._subject:
+            lengths = own.settings[own.setting_number("steps")].values
+            values["steps"] = lengths[seed % len(lengths)]
+        configuration = own.configuration(values)
         seconds = Limits().seconds_of(subject)
         return [timed_result(lambda: subject.execute(configuration, seed), seconds)]
 

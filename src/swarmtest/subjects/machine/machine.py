@@ -178,7 +178,8 @@ class Machine:
     """
 
     steps: ClassVar[int | tuple[int, int] | Callable[[random.Random], int]] = 100
-    """Steps of a test: a number, a range (low, high), or a function of a random source."""
+    """Steps of a test: a number, a range (low, high), or a function of a random source. A range is
+    a setting: lengths are drawn with the configuration, and have roles."""
     dimensions: ClassVar[Sequence[Dimension]] = ()
     """Settings in addition to the actions; read them as ``self.settings["name"]``. A `Feature` is
     a mode, like an option of the start: it is on or off in a test. An `Integer` named ``steps`` is

@@ -130,12 +130,22 @@ class MachineSubject(Subject):
         """The features that are not actions: modes, which the machine reads among its settings, and
         classes of values. They take no steps, so how much of them is in a test is no question."""
         self._modes_read = own_features[len(self.actions) :]
+        self._reads_settings = bool(self.space.settings or self._modes_read)
         self._first_value = len(own_features)
         self._action_bits = (1 << len(self.actions)) - 1
         self._steps = steps
         self._length = _length(machine, steps)
         # A length that was asked for takes precedence over the setting.
         self._length_is_drawn = steps is None and _has_length(machine, self.space)
+        self.range_is_setting = (
+            isinstance(self._length, tuple) and LENGTH not in self.space.setting_names
+        )
+        """Whether a range of lengths is a setting of the space, for the roles of lengths; the
+        machine declares no such setting, so it is not among those that it reads."""
+        if isinstance(self._length, tuple) and self.range_is_setting:
+            low, high = self._length
+            length = Integer(LENGTH, low, high, default=(low + high) // 2)
+            self.space = Space([*self.space.dimensions, length], self.space.constraints)
         self._check = self.compiled.check
         self._guarded = any(guard is not None for guard in self.compiled.possible)
         self._stops = machine.stop is not Machine.stop
@@ -164,7 +174,10 @@ class MachineSubject(Subject):
         if self._used is not None:
             self._used.forget()
         count = self._length if type(self._length) is int else self._draw_length(rng)
-        if self._length_is_drawn:
+        if self._length_is_drawn or (
+            # Stored configurations may be of a time when ranges were not in the space.
+            self.range_is_setting and LENGTH in configuration.space.setting_names
+        ):
             count = configuration[LENGTH]
         run, picks, weights, bounds = self._loop(configuration)
         if self.modes and not configuration.bits & self._action_bits:
@@ -178,7 +191,7 @@ class MachineSubject(Subject):
         fault = None
         try:
             machine = self.new_machine()
-            if configuration.space.settings or self._modes_read:
+            if self._reads_settings:
                 machine.settings = self.settings_of(configuration)
             try:
                 machine.start()
@@ -271,7 +284,9 @@ class MachineSubject(Subject):
         """Return the test without unneeded steps, with simpler arguments, in a canonical order."""
         from swarmtest.subjects.machine.reduction import reduced_machine_test
 
-        defaults = self.space.default().settings | dict.fromkeys(self._modes_read, False)
+        defaults = self._read_settings(self.space.default()) | dict.fromkeys(
+            self._modes_read, False
+        )
         whole = MachineTest.from_json(test)
         return reduced_machine_test(whole, self.actions, defaults, interesting).to_json()
 
@@ -334,7 +349,14 @@ class MachineSubject(Subject):
         """Return the values of the settings, and whether each mode is on."""
         included = configuration.bits >> len(self.actions)
         modes = {name: bool(included >> i & 1) for i, name in enumerate(self._modes_read)}
-        return {**configuration.settings, **modes}
+        return {**self._read_settings(configuration), **modes}
+
+    def _read_settings(self, configuration: Configuration) -> dict[str, Scalar]:
+        """Return the values of the settings that the machine declares."""
+        settings = configuration.settings
+        if self.range_is_setting:
+            settings.pop(LENGTH, None)
+        return settings
 
     def new_machine(self) -> Machine:
         """Create a machine for one test."""
