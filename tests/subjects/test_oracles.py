@@ -659,3 +659,29 @@ class Bits:
 @pytest.mark.parametrize("name", ["check_length", "check_hash"])
 def test_a_check_does_not_blame_a_class_that_refuses_what_it_asks(name):
     checks_of(Bits())[name].run(Bits(), Bits)
+
+
+class Countdown:
+    """A sequence of 10, 7, 4 and 1; slices from the end are wrong."""
+
+    values = (10, 7, 4, 1)
+
+    def __len__(self):
+        return len(self.values)
+
+    def __getitem__(self, index):
+        if isinstance(index, slice) and (index.step or 1) < 0:
+            return self.values[index.start : index.stop]
+        return self.values[index]
+
+
+def test_an_object_with_contents_has_the_operations_of_its_model():
+    class CountdownTest(Compared):
+        tested = Countdown
+        like = lambda: tuple(range(10, 0, -3))  # noqa: E731
+
+    subject = MachineSubject(CountdownTest)
+    assert {"get", "slice", "reversed", "contains"} <= set(subject.space.feature_names)
+    results = [subject.execute(subject.space.default(), seed) for seed in range(20)]
+    signatures = {result.fault.signature for result in results if result.fault}
+    assert signatures == {"Difference: slice: another result than tuple's"}

@@ -138,7 +138,7 @@ class MachineSubject(Subject):
         self._length_is_drawn = steps is None and _has_length(machine, self.space)
         self._check = self.compiled.check
         self._guarded = any(guard is not None for guard in self.compiled.possible)
-        self._stops = machine.stop is not Machine.stop
+        self._stops = machine._in_loop or machine.stop is not Machine.stop
         self._rng: random.Random = ProgramRandom(machine.__module__)
         # Random.seed() is Python code that looks at the type of the seed first; this is the C
         # function that it calls, which is faster.
@@ -197,7 +197,7 @@ class MachineSubject(Subject):
                 )
             finally:
                 if self._stops:
-                    machine.stop()
+                    machine.end()
         except BaseException as error:
             last = self.compiled.actions[record[-1][0]].name if record else ""
             fault = self.fault_of(error, last)
