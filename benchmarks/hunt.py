@@ -81,6 +81,21 @@ class ValueSortedDictTest(Compared):
 """,
     ),
     Hunt(
+        "tomlkit==0.7.1",
+        "tomlkit==0.7.2",
+        r"has another length than the original",
+        """
+import tomlkit
+from swarmtest import Compared, sampled_from
+
+class DocumentTest(Compared):
+    tested = tomlkit.document
+    like = "dict"
+    without = "ior"
+    key = sampled_from(["a", "b", "c"])
+""",
+    ),
+    Hunt(
         "multidict==6.7.1",
         "multidict==6.8.0",
         r"SIGSEGV",

@@ -408,6 +408,12 @@ def test_a_check_fails_for_a_class_that_is_wrong(name):
         checks_of(Point(2))[f"check_{name}"].run(wrong(2), wrong)
 
 
+def test_a_copy_that_is_equal_and_shorter_is_found():
+    shorter = changed(__eq__=lambda self, other: True, __copy__=lambda self: type(self)(1))
+    with pytest.raises(AssertionError, match="a copy has another length"):
+        checks_of(Point(2))["check_copy"].run(shorter(2), shorter)
+
+
 def test_a_value_that_is_lost_in_a_pickle_is_found():
     class Shelf(list):  # type: ignore[type-arg]
         def __reduce__(self):
