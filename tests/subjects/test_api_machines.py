@@ -325,7 +325,8 @@ def test_a_built_in_class_is_really_called():
     subject = MachineSubject(api_machine(list))
     lengths = []
     machine: Any = subject.machine
-    machine.stop = lambda self: lengths.append(len(self.object))
+    stop = machine.stop
+    machine.stop = lambda self: (lengths.append(len(self.object)), stop(self))
     subject = MachineSubject(machine)
     for seed in range(10):
         subject.execute(subject.space.configuration(["append"]), seed)
