@@ -10,7 +10,7 @@ from textwrap import dedent
 import pytest
 from pytest_processes import pytest_words
 
-from swarmtest import Machine, Pool, action, integers, invariant
+from swarmtest import Machine, Pool, UserError, action, integers, invariant
 from swarmtest.subjects import MachineSubject
 from swarmtest.subjects.api import api_machine
 
@@ -140,6 +140,16 @@ def test_tasks_are_cancelled_when_a_test_ends():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert subject.execute(subject.space.configuration(["wait_for_ever"]), 0).fault is None
+
+
+def test_a_test_does_not_run_inside_of_another_loop():
+    subject = MachineSubject(Forgotten, steps=2)
+
+    async def main():
+        subject.execute(subject.space.configuration(["wait_for_ever"]), 0)
+
+    with pytest.raises(UserError, match="an event loop of their own"):
+        asyncio.run(main())
 
 
 class Account:

@@ -14,6 +14,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from swarmtest.core.errors import UserError
+
 INVARIANT = "_swarmtest_invariant"
 """The attribute of an invariant."""
 IN_LOOP = "_swarmtest_in_loop"
@@ -41,7 +43,13 @@ def in_loop(method: Callable[..., Any]) -> Callable[..., Any]:
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         import asyncio.events  # only machines with async methods pay for the import
 
-        if asyncio.events._get_running_loop() is not None:
+        running = asyncio.events._get_running_loop()
+        if running is not None and self._is_tested and not runs_in(self._loop, running):
+            raise UserError(
+                f"{type(self).__name__} has async methods, which need an event loop of their own, "
+                "but one runs here already: use another process, as with workers=2"
+            )
+        if running is not None:
             return method(self, *args, **kwargs)
         if self._loop is None:
             self._loop = TestLoop()
@@ -54,6 +62,11 @@ def in_loop(method: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def runs_in(test_loop: TestLoop | None, running: Any) -> bool:
+    """Return whether the loop that runs is the one of a test."""
+    return test_loop is not None and test_loop.loop is running
+
+
 class TestLoop:
     """The event loop of one test. What a task in the background raises ends the test, too."""
 
@@ -63,7 +76,9 @@ class TestLoop:
         import asyncio
 
         self._runner = asyncio.Runner()
-        self._runner.get_loop().set_exception_handler(self._note)
+        self.loop = self._runner.get_loop()
+        """The event loop itself."""
+        self.loop.set_exception_handler(self._note)
         self._errors: list[BaseException] = []
 
     def _note(self, _loop: Any, context: dict[str, Any]) -> None:

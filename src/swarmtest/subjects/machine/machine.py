@@ -212,6 +212,8 @@ class Machine:
     _in_loop: ClassVar[bool] = False
     """Whether the methods run in an event loop, because one of them is a coroutine function."""
     _loop: TestLoop | None = None
+    _is_tested: bool = False
+    """Whether a campaign or a replay calls the methods, and not a printed test."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

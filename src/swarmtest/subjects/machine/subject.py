@@ -341,6 +341,8 @@ class MachineSubject(Subject):
         machine = self.machine()
         if self.tolerated:
             machine.tolerate = self.tolerated
+        if machine._in_loop:
+            machine._is_tested = True
         return machine
 
     def tolerates(self, machine: Machine, error: Exception, *, restart: bool = False) -> bool:
