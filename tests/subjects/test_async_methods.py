@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import warnings
 from textwrap import dedent
+from typing import Any
 
 import pytest
 from pytest_processes import pytest_words
@@ -131,6 +132,7 @@ class Forgotten(Machine):
 def test_what_a_task_raises_that_nobody_awaits_is_a_fault():
     subject = MachineSubject(Forgotten, steps=20)
     result = subject.execute(subject.space.configuration(["forget", "collect"]), seed=1)
+    assert result.fault is not None
     assert "LookupError: nobody awaits this" in result.fault.signature
     assert result.fault.kind == "exception"
 
@@ -168,12 +170,13 @@ class Account:
 
 
 def test_the_async_methods_of_a_class_are_awaited():
-    subject = MachineSubject(api_machine(Account))
+    machine: Any = api_machine(Account)
+    subject = MachineSubject(machine)
     results = [subject.execute(subject.space.default(), seed) for seed in range(9)]
-    fault = next(result for result in results if result.fault)
-    assert "Account.pay: assert self.balance < 20" in fault.fault.signature
-    assert subject.machine.calls["pay", False] > 0
-    code = subject.code(fault.test)
+    failed = next(result for result in results if result.fault)
+    assert "Account.pay: assert self.balance < 20" in str(failed.fault)
+    assert machine.calls["pay", False] > 0
+    code = subject.code(failed.test)
     assert "    await subject.pay(amount=" in code
     with pytest.raises(AssertionError):
         exec(compile(code, "printed", "exec"), {})

@@ -35,8 +35,9 @@ from swarmtest.core.dimensions import Feature
 from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.core.faults import message_of
 from swarmtest.core.space import Space
+from swarmtest.subjects.machine.event_loop import INVARIANT
 from swarmtest.subjects.machine.generators import Generator, as_generator
-from swarmtest.subjects.machine.machine import ACTION, INVARIANT, Action, FromPool, Machine, Pool
+from swarmtest.subjects.machine.machine import ACTION, Action, FromPool, Machine, Pool
 from swarmtest.subjects.machine.mixtures.program_random import ProgramRandom
 from swarmtest.subjects.machine.values import Ref, to_json
 

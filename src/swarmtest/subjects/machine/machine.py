@@ -266,13 +266,13 @@ class Machine:
         """Return the name of the machine in a printed test, and the code that creates it."""
         return "machine", f"{cls.__qualname__}()"
 
-    def start(self) -> None:
-        """Set up the program; called before the first step of each test."""
+    def start(self) -> Any:
+        """Set up the program; called before the first step of each test. It may be async."""
 
-    def stop(self) -> None:
-        """Tear down the program; called after the last step, also after a failure."""
+    def stop(self) -> Any:
+        """Tear down the program; called after the last step or a failure. It may be async."""
 
-    def end(self) -> None:
+    def _end(self) -> None:
         """Call `stop`, and close the event loop of the test if there is one."""
         try:
             self.stop()
@@ -317,7 +317,7 @@ class Machine:
             if restart or self.tolerate_and == "restart":
                 for name in self._pools:
                     getattr(self, name).entries.clear()
-                self.end()
+                self._end()
                 self.start()
         return known
 

@@ -197,7 +197,7 @@ class MachineSubject(Subject):
                 )
             finally:
                 if self._stops:
-                    machine.end()
+                    machine._end()
         except BaseException as error:
             last = self.compiled.actions[record[-1][0]].name if record else ""
             fault = self.fault_of(error, last)

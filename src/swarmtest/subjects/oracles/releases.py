@@ -187,8 +187,8 @@ class ReleasesSubject(Subject):
         self._releases = [ReleaseProcess(word, harness) for word in words[1:3]]
         old, new = (self._ask(each, {"ask": "space"}) for each in self._releases)
         if "died" in old or "died" in new:
-            release, answer = (words[1], old) if "died" in old else (words[2], new)
-            raise UserError(f"{release}: loading {words[3]} ended with: {answer['died']}")
+            which, answer = (words[1], old) if "died" in old else (words[2], new)
+            raise UserError(f"{which}: loading {words[3]} ended with: {answer['died']}")
         self.space = Space.from_json(old["space"])
         of_old, of_new = old["parameters"], new["parameters"]
         self._both = {name for name in of_old if of_old[name] == of_new.get(name)}
