@@ -408,6 +408,12 @@ def test_a_check_fails_for_a_class_that_is_wrong(name):
         checks_of(Point(2))[f"check_{name}"].run(wrong(2), wrong)
 
 
+def test_a_copy_that_is_equal_and_shorter_is_found():
+    shorter = changed(__eq__=lambda self, other: True, __copy__=lambda self: type(self)(1))
+    with pytest.raises(AssertionError, match="a copy has another length"):
+        checks_of(Point(2))["check_copy"].run(shorter(2), shorter)
+
+
 def test_a_value_that_is_lost_in_a_pickle_is_found():
     class Shelf(list):  # type: ignore[type-arg]
         def __reduce__(self):
@@ -659,3 +665,29 @@ class Bits:
 @pytest.mark.parametrize("name", ["check_length", "check_hash"])
 def test_a_check_does_not_blame_a_class_that_refuses_what_it_asks(name):
     checks_of(Bits())[name].run(Bits(), Bits)
+
+
+class Countdown:
+    """A sequence of 10, 7, 4 and 1; slices from the end are wrong."""
+
+    values = (10, 7, 4, 1)
+
+    def __len__(self):
+        return len(self.values)
+
+    def __getitem__(self, index):
+        if isinstance(index, slice) and (index.step or 1) < 0:
+            return self.values[index.start : index.stop]
+        return self.values[index]
+
+
+def test_an_object_with_contents_has_the_operations_of_its_model():
+    class CountdownTest(Compared):
+        tested = Countdown
+        like = lambda: tuple(range(10, 0, -3))  # noqa: E731
+
+    subject = MachineSubject(CountdownTest)
+    assert {"get", "slice", "reversed", "contains"} <= set(subject.space.feature_names)
+    results = [subject.execute(subject.space.default(), seed) for seed in range(20)]
+    signatures = {result.fault.signature for result in results if result.fault}
+    assert signatures == {"Difference: slice: another result than tuple's"}

@@ -4,7 +4,7 @@ Release: collections-extended==2.0.2
 Hunt: hunt.py::BagTest
 Fault: -= b with itself
 Oracle: check_itself
-Known: not looked for
+Known: not found in its tracker
 
 A bag has the operators of a mutable set; `b -= b` leaves it empty, as `b -= b.copy()` does.
 """

@@ -4,7 +4,7 @@ Release: collections-extended==2.0.2
 Hunt: hunt.py::SetListTest
 Fault: insert: raises IndexError
 Oracle: like = "list"
-Known: not looked for
+Known: not found in its tracker
 
 setlist is a MutableSequence; `insert` of the type clips the index, as `list.insert` does.
 """

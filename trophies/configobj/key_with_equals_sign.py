@@ -4,7 +4,7 @@ Release: configobj==5.0.9
 Hunt: hunt.py::KeyRoundTrip
 Fault: another value came back
 Oracle: round trip
-Known: not looked for
+Known: yes, issue 273 and pull request 274 of DiffSK/configobj, open
 
 The format allows keys in quotes, so the writer could quote the key. The setting `a=b` comes back
 as `a`.

@@ -4,7 +4,7 @@ Release: diskcache==5.6.3
 Hunt: hunt.py::IndexTest
 Fault: comparing it with another object raises
 Oracle: check_equality
-Known: not looked for
+Known: not found in its tracker
 
 `==` with an object of another kind is False for every type of Python.
 """

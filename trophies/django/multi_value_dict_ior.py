@@ -4,7 +4,7 @@ Release: Django==5.2.19
 Hunt: hunt.py::MultiValueDictTest
 Fault: ior
 Oracle: like = "dict"
-Known: not looked for
+Known: yes, ticket 36649, pull request 19931 of django/django, open
 
 "A subclass of dictionary customized to handle multiple values for the same key." `update` and
 `d[k] = v` keep lists; `|=` is dict's own, so `d['c']` is the last character of the text.

@@ -4,7 +4,7 @@ Release: durationpy==0.11
 Hunt: hunt.py::RoundTrip
 Fault: DurationError
 Oracle: round trip
-Known: not looked for
+Known: in part, pull requests 15 (fixed below a second) and 22 (open) of icholy/durationpy
 
 "Converts between datetime.timedelta and Go's Duration strings"; Go writes no exponents.
 """

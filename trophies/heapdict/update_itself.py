@@ -4,7 +4,7 @@ Release: HeapDict==1.0.1
 Hunt: hunt.py::HeapDictTest
 Fault: update\(b\) with itself
 Oracle: check_itself
-Known: not looked for
+Known: not found in its tracker
 
 heapdict is a MutableMapping, and `update` with itself changes nothing, as for a dict.
 """

@@ -4,7 +4,7 @@ Release: hjson==3.1.0
 Hunt: hunt.py::RoundTrip
 Fault: HjsonDecodeError
 Oracle: round trip
-Known: not looked for
+Known: not found in its tracker
 
 `loads` reads what `dumps` writes; inside an object the same text is written with quotes.
 """

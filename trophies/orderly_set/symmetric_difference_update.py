@@ -4,7 +4,7 @@ Release: orderly-set==5.5.0
 Hunt: hunt.py::OrderedSetTest
 Fault: after symmetric_difference_update|after iand|not equal to itself
 Oracle: like = "set", check_equality
-Known: not looked for
+Known: not found in its tracker (pull request 108 of rspeer/ordered-set is the same mistake)
 
 `OrderedSet` is a MutableSet. One that had its only value taken out is empty, and equals itself.
 """

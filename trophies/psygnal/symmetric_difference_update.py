@@ -4,7 +4,7 @@ Release: psygnal==0.16.1
 Hunt: hunt.py::EventedSetTest
 Fault: after symmetric_difference_update
 Oracle: like = "set"
-Known: not looked for
+Known: not found in its tracker
 
 It is a set, and a set does not count how often a list repeats a value.
 """

@@ -4,7 +4,7 @@ Release: Python 3.13.0
 Hunt: hunt.py::HeaderTest
 Fault: AttributeError
 Oracle: an exception
-Known: not looked for
+Known: not found in its tracker (users met it: scanner/asimap issue 285)
 
 `raise_on_defect` of the policy: "If False (the default), defects will be passed to the
 register_defect() method."

@@ -4,7 +4,7 @@ Release: Python 3.13.0
 Hunt: hunt.py::HeaderTest
 Fault: IndexError
 Oracle: an exception
-Known: not looked for
+Known: yes, cpython issue 148518, open since April 2026
 
 `raise_on_defect` of the policy: "If False (the default), defects will be passed to the
 register_defect() method."

@@ -4,7 +4,7 @@ Release: Python 3.13.0
 Hunt: hunt.py::ConfigParserTest
 Fault: values
 Oracle: round trip
-Known: not looked for
+Known: in part, cpython issue 130927, open (about reading)
 
 `write`: "This representation can be parsed by a future read() call." The line is read as a
 comment.

@@ -4,7 +4,7 @@ Release: Python 3.13.0
 Hunt: hunt.py::CookieJarTest
 Fault: Mozilla|LoadError
 Oracle: round trip
-Known: not looked for
+Known: not found in its tracker (issue 99453 is about reading)
 
 `load`: "Load cookies from a file" that `save` wrote. One cookie makes the whole file unreadable.
 """

@@ -4,7 +4,7 @@ Release: Python 3.13.0
 Hunt: hunt.py::ElementTextTest
 Fault: another value came back
 Oracle: round trip
-Known: not looked for
+Known: yes, cpython issue 91767, closed
 
 In attributes the same character is written as `&#13;` and comes back; in texts it is written as
 it is, which XML readers must turn into a line feed.

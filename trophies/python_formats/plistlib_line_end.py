@@ -4,7 +4,7 @@ Release: Python 3.13.0
 Hunt: hunt.py::PlistTest
 Fault: xml
 Oracle: round trip
-Known: not looked for
+Known: yes, cpython issue 139423, pull request 148305 open
 
 XML has `&#13;` for it, and the binary format keeps it.
 """

@@ -4,7 +4,7 @@ Release: Python 3.13.0
 Hunt: hunt.py::XmlRpcTest
 Fault: another value came back
 Oracle: round trip
-Known: not looked for
+Known: not found in its tracker (issue 139423 is the same of plistlib)
 
 "it's the caller's responsibility to ensure that the string is free of characters that aren't
 allowed in XML, such as the control characters with ASCII values between 0 and 31 (except, of

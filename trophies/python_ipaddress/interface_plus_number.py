@@ -4,7 +4,7 @@ Release: Python 3.13.0
 Hunt: hunt.py::InterfaceTest
 Fault: plus
 Oracle: adding and taking away
-Known: not looked for
+Known: yes, cpython issue 88152, open
 
 An interface is an address with its network, and inherits the arithmetic of addresses; `+` gives
 one of a network with a single address.

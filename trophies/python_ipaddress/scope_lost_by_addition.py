@@ -4,7 +4,7 @@ Release: Python 3.13.0
 Hunt: hunt.py::AddressTest
 Fault: plus
 Oracle: adding and taking away
-Known: not looked for
+Known: not found in its tracker (issues 88152 and 129538 are about interfaces)
 
 "Integers can be added to or subtracted from address objects." An address with a scope does not
 equal the one without it.

@@ -4,7 +4,7 @@ Release: Python 3.13.0
 Hunt: hunt.py::InterfaceTest
 Fault: with_prefixlen
 Oracle: the text of an interface is an interface
-Known: not looked for
+Known: in part, cpython issue 129538, open (the same of `ip`)
 
 `with_prefixlen` is "a string representation of the interface with the mask in prefix notation".
 `str` has the scope.

@@ -4,7 +4,7 @@ Release: Python 3.13.0
 Hunt: hunt.py::BisectTest
 Fault: another result
 Oracle: the variant in Python
-Known: not looked for
+Known: yes, cpython issues 85009 (closed: will not be fixed) and 125889
 
 PEP 399 asks both versions to behave alike. `hi` defaults to None; -1 is another end.
 """

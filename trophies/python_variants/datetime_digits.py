@@ -4,7 +4,7 @@ Release: Python 3.13.0
 Hunt: hunt.py::DatetimeTest
 Fault: time
 Oracle: the variant in Python
-Known: not looked for
+Known: in part, cpython issue 89157 (`date`; fixed in 2025)
 
 "Return a time corresponding to a time_string in any valid ISO 8601 format", and ValueError
 otherwise. PEP 399 asks both versions to behave alike.

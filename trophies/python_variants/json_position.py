@@ -4,7 +4,7 @@ Release: Python 3.13.0
 Hunt: hunt.py::JsonTest
 Fault: position
 Oracle: the variant in Python
-Known: not looked for
+Known: yes, cpython issue 154936; fixed in July 2026
 
 `JSONDecodeError.pos`: "The start index of doc where parsing failed." PEP 399 asks both versions
 to behave alike.

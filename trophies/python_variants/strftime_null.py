@@ -4,7 +4,7 @@ Release: Python 3.13.0
 Hunt: hunt.py::DatetimeTest
 Fault: strftime
 Oracle: the text itself
-Known: not looked for
+Known: yes, cpython issue 124531; fixed in 3.13.1
 
 Characters of the format that are no directive are copied. The rest of the format is lost without
 an error.

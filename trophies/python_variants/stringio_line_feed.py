@@ -4,7 +4,7 @@ Release: Python 3.13.0
 Hunt: hunt.py::StringIOTest
 Fault: another text
 Oracle: the variant in Python
-Known: not looked for
+Known: not found in its tracker
 
 `newline=None`: "newlines are written as \\n on all platforms"; the version in C keeps both. PEP
 399 asks both versions to behave alike.

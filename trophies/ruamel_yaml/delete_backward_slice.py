@@ -4,7 +4,7 @@ Release: ruamel.yaml==0.19.1
 Hunt: hunt.py::CommentedSeqTest
 Fault: delete_slice
 Oracle: like = "list"
-Known: not looked for
+Known: not found in what is stored of its tracker
 
 A CommentedSeq is a list; `del o[::-2]` of a list deletes the last, the last but two and so on.
 """

@@ -4,7 +4,7 @@ Release: ruamel.yaml==0.19.1
 Hunt: hunt.py::RoundTrip
 Fault: another value came back
 Oracle: round trip
-Known: not looked for
+Known: not found in what is stored of its tracker
 
 What `dump` writes, `load` reads. U+0085 is a line break in YAML 1.1, so it has to be escaped in a
 scalar.

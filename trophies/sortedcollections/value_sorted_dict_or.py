@@ -4,7 +4,7 @@ Release: sortedcollections==2.1.0
 Hunt: hunt.py::ValueSortedDictTest
 Fault: merged: raises KeyError
 Oracle: like = "dict"
-Known: not looked for
+Known: not found in its tracker
 
 A ValueSortedDict is a dict, and `d | other` merges two dicts. It raises KeyError.
 """

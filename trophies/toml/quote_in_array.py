@@ -4,7 +4,7 @@ Release: toml==0.10.2
 Hunt: hunt.py::RoundTrip
 Fault: text in a list
 Oracle: round trip
-Known: not looked for
+Known: in part, issues 153 (closed) and 170 (open) of uiri/toml (other texts, which raise)
 
 TOML: any character may be used in a basic string if it is escaped. The writer escapes the
 quotation mark; the reader loses it.

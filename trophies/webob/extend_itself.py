@@ -4,7 +4,7 @@ Release: WebOb==1.8.11
 Hunt: hunt.py::MultiDictTest
 Fault: [Tt]imeout|[Mm]emory|SIGKILL
 Oracle: check_itself
-Known: not looked for
+Known: not found in its tracker
 
 `MultiDict.extend` "adds items from a dict, iterable or another MultiDict": one with itself holds
 each item twice.

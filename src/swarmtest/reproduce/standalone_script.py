@@ -209,11 +209,19 @@ class _Plain(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
         """Return the function without decorators of swarmtest; generators may be used by name."""
+        self._remove_decorators(node)
+        return node
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AsyncFunctionDef:
+        """Return the function without decorators of swarmtest."""
+        self._remove_decorators(node)
+        return node
+
+    def _remove_decorators(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         actions = {"action", "invariant"}
         node.decorator_list = [
             d for d in node.decorator_list if not (self._is_foreign(d) or actions & set(_used(d)))
         ]
-        return node
 
 
 def _self_attributes(node: ast.AST) -> list[str]:

@@ -115,11 +115,6 @@ def api_machine(
         if instances in arguments.values():
             members["objects"] = instances
     if not any(hasattr(member, "_swarmtest_action") for member in members.values()):
-        if any(inspect.iscoroutinefunction(getattr(cls, name)) for name in left_out):
-            raise UserError(
-                f"{where} has only async methods that can be called: "
-                "write a Machine whose actions call asyncio.run(...)"
-            )
         raise UserError(
             f"{where} has no public method whose arguments can be "
             "drawn: add type hints, or write a Machine"
@@ -282,7 +277,7 @@ def _arguments(
     sources: ArgumentSources, name: str, method: Callable[..., Any]
 ) -> dict[str, Any] | None:
     """Return generators for a method's parameters; None if a required value cannot be drawn."""
-    if inspect.iscoroutinefunction(method):
+    if inspect.isasyncgenfunction(method):
         return None
     if name in _WITH_SAME_CLASS:
         instances = sources.instances
@@ -332,23 +327,43 @@ def _action(
     positional = _positional_only(method) | frozenset(arguments if name in _OPERATORS else ())
     run = _caller(name, positional)
 
-    def call(self: Any, **values: Any) -> Any:
+    def begin(self: Any, values: dict[str, Any]) -> None:
         self.observed = None
         if values:
             self._passed = self._passed.union(*map(types_in, values.values()))
-        try:
-            self.observed = result = run(self.object, values)
-        except Exception as error:
-            if isinstance(error, (*named, *TOLERATED)):
-                self.calls[name, False] += 1
-                raise
-            if is_rejection(error, cls, method, self._passed, arguments):
-                self.calls[name, False] += 1
-                raise RejectedCall(error) from error
-            raise
+
+    def refuse(self: Any, error: Exception) -> None:
+        if isinstance(error, (*named, *TOLERATED)):
+            self.calls[name, False] += 1
+        elif is_rejection(error, cls, method, self._passed, arguments):
+            self.calls[name, False] += 1
+            raise RejectedCall(error) from error
+
+    def end(self: Any, result: Any) -> Any:
+        self.observed = result
         self.calls[name, True] += 1
         return result if isinstance(result, cls) and result is not self.object else None
 
+    def call(self: Any, **values: Any) -> Any:
+        begin(self, values)
+        try:
+            result = run(self.object, values)
+        except Exception as error:
+            refuse(self, error)
+            raise
+        return end(self, result)
+
+    async def call_async(self: Any, **values: Any) -> Any:
+        begin(self, values)
+        try:
+            result = await run(self.object, values)
+        except Exception as error:
+            refuse(self, error)
+            raise
+        return end(self, result)
+
+    if inspect.iscoroutinefunction(method):
+        call = call_async
     render = _renderer(name, _labels(arguments, positional))
     return _as_action(call, name, arguments, (*TOLERATED, *named, RejectedCall), render, into)
 

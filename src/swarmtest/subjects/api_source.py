@@ -166,11 +166,12 @@ def _method_lines(
     # A method of the class may have the name of a method of the machine.
     own = f"{name}_" if hasattr(ApiMachine, name) else name
     counted = [f"    # {of - accepted} of {of} calls were rejected"] if of > accepted else []
+    prefix, awaited = ("async ", "await ") if inspect.iscoroutinefunction(method) else ("", "")
     return [
         *counted,
         f"    @action({arguments}{_REFUSALS})",
-        f"    def {own}({', '.join(names)}):",
-        f"        return self.object.{name}({', '.join(passed)})",
+        f"    {prefix}def {own}({', '.join(names)}):",
+        f"        return {awaited}self.object.{name}({', '.join(passed)})",
     ]
 
 

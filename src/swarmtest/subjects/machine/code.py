@@ -22,6 +22,7 @@ from typing import Any
 from swarmtest.core.errors import UserError
 from swarmtest.core.trust import is_trusted
 from swarmtest.subjects.machine.compiled import invariants_of
+from swarmtest.subjects.machine.event_loop import is_awaited
 from swarmtest.subjects.machine.machine import Action, Machine
 from swarmtest.subjects.machine.test import MachineTest, Step, used_labels
 from swarmtest.subjects.machine.values import find, from_json, may_be_named, to_json
@@ -247,7 +248,7 @@ def code_of(
     if test.settings:
         body.append(f"{name}.settings = {dict(test.settings)!r}")
     if name == "machine" and cls.start is not Machine.start:
-        body.append("machine.start()")
+        body.append(_call(cls, "start", "machine.start()"))
     labels = used_labels(steps)
     checks = [after_step] if after_step else []
     body += checks
@@ -255,10 +256,22 @@ def code_of(
         arguments = _Arguments(cls, test, step, writer)
         body += [*_step_lines(name, step, actions[step.action], labels, arguments), *checks]
     if not checks:
-        body += [f"assert {name}.{invariant}() is not False" for invariant in invariants_of(cls)]
+        body += [
+            f"assert {_call(cls, invariant, f'{name}.{invariant}()')} is not False"
+            for invariant in invariants_of(cls)
+        ]
     if cls.stop is not Machine.stop and name == "machine":
-        body.append(f"{name}.stop()")
+        body.append(_call(cls, "stop", f"{name}.stop()"))
+    if cls._in_loop:
+        writer.imports.add("import asyncio")
+        inside = [f"    {line}" for line in "\n".join(body).splitlines()]
+        body = ["", "async def main():", *inside, "", "", "asyncio.run(main())"]
     return "\n".join([*_import_lines(writer.imports), "", *body]) + "\n"
+
+
+def _call(machine: type[Machine], method: str, call: str) -> str:
+    """Return the code of a call of a machine's method, with `await` if it needs it."""
+    return f"await {call}" if is_awaited(getattr(machine, method, None)) else call
 
 
 def _import_line(module: str, name: str) -> str:
@@ -324,6 +337,7 @@ def _step_lines(
             for at, (key, code) in enumerate(zip(action.arguments, arguments, strict=False))
         ]
         call = f"{name}.{action.name}({', '.join(words)})"
+    call = _call(written.machine, action.name, call)
     if step.label in labels:
         call = f"v{step.label} = {call}"
     if not step.raised:
@@ -339,7 +353,8 @@ def _restart(name: str, machine: type[Machine], step: Step, action: Action) -> l
     expected = any(error.__qualname__ == step.raised for error in action.raises)
     if expected or name != "machine" or not machine.tolerate or machine.tolerate_and != "restart":
         return []
-    return [f"{name}.stop(); {name}.start()"]
+    stop, start = (_call(machine, each, f"{name}.{each}()") for each in ("stop", "start"))
+    return [f"{stop}; {start}"]
 
 
 def _suppressed(step: Step, action: Action) -> tuple[type[BaseException], ...]:

@@ -35,8 +35,9 @@ from swarmtest.core.dimensions import Feature
 from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.core.faults import message_of
 from swarmtest.core.space import Space
+from swarmtest.subjects.machine.event_loop import INVARIANT
 from swarmtest.subjects.machine.generators import Generator, as_generator
-from swarmtest.subjects.machine.machine import ACTION, INVARIANT, Action, FromPool, Machine, Pool
+from swarmtest.subjects.machine.machine import ACTION, Action, FromPool, Machine, Pool
 from swarmtest.subjects.machine.mixtures.program_random import ProgramRandom
 from swarmtest.subjects.machine.values import Ref, to_json
 
@@ -86,8 +87,14 @@ def refuse_constructor_arguments(cls: type[Any], what: str) -> None:
 
 
 def refuse_coroutine(function: Any, where: str, *, may_return_generator: bool = False) -> None:
-    """Raise `UserError` for a function whose body a call does not run: it would always pass."""
-    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+    """Raise `UserError` for a function whose body a call does not run: it would always pass.
+
+    The async methods of machines have been replaced by then, so they are not refused (see
+    `event_loop`).
+    """
+    if inspect.isasyncgenfunction(function):
+        raise UserError(f"{where} is an async generator, so that a call does not run it")
+    if inspect.iscoroutinefunction(function):
         raise UserError(
             f"{where} is an async function, which is called but not awaited: write a plain method "
             "that calls asyncio.run(...)"

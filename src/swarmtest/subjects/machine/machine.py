@@ -20,11 +20,11 @@ from swarmtest.core.dimensions import Dimension, Feature
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Fault
 from swarmtest.core.targets import Covered, Hits
+from swarmtest.subjects.machine.event_loop import IN_LOOP, INVARIANT, TestLoop, in_loop
 from swarmtest.subjects.machine.generators import Generator
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 ACTION = "_swarmtest_action"
-INVARIANT = "_swarmtest_invariant"
 
 
 class Pool:
@@ -210,6 +210,11 @@ class Machine:
     _covered: tuple[Hits, ...] = ()
     _missing: str = ""
     _pools: ClassVar[tuple[str, ...]] = ()
+    _in_loop: ClassVar[bool] = False
+    """Whether the methods run in an event loop, because one of them is a coroutine function."""
+    _loop: TestLoop | None = None
+    _is_tested: bool = False
+    """Whether a campaign or a replay calls the methods, and not a printed test."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -221,6 +226,26 @@ class Machine:
                 if type(member) is Pool
             )
         )
+        cls._run_in_loop()
+
+    @classmethod
+    def _run_in_loop(cls) -> None:
+        """Let actions, invariants, `start` and `stop` run in a loop, if one of them is async."""
+        names = [
+            name
+            for base in reversed(cls.__mro__)
+            for name, member in vars(base).items()
+            if name in ("start", "stop") or hasattr(member, ACTION) or hasattr(member, INVARIANT)
+        ]
+        methods = {name: inspect.getattr_static(cls, name) for name in names}
+        cls._in_loop = any(
+            inspect.iscoroutinefunction(method) or hasattr(method, IN_LOOP)
+            for method in methods.values()
+        )
+        if cls._in_loop:
+            for name, method in methods.items():
+                if inspect.isfunction(method) and method is not getattr(Machine, name, None):
+                    setattr(cls, name, in_loop(method))
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         # Pools are created here, because a subclass may have an __init__ that does not call ours.
@@ -242,11 +267,20 @@ class Machine:
         """Return the name of the machine in a printed test, and the code that creates it."""
         return "machine", f"{cls.__qualname__}()"
 
-    def start(self) -> None:
-        """Set up the program; called before the first step of each test."""
+    def start(self) -> Any:
+        """Set up the program; called before the first step of each test. It may be async."""
 
-    def stop(self) -> None:
-        """Tear down the program; called after the last step, also after a failure."""
+    def stop(self) -> Any:
+        """Tear down the program; called after the last step or a failure. It may be async."""
+
+    def _end(self) -> None:
+        """Call `stop`, and close the event loop of the test if there is one."""
+        try:
+            self.stop()
+        finally:
+            loop, self._loop = self._loop, None
+            if loop is not None:
+                loop.close()
 
     def event(self, name: str) -> None:
         """Record that something happened in this test; it is a target, as a line or a branch is.
@@ -284,7 +318,7 @@ class Machine:
             if restart or self.tolerate_and == "restart":
                 for name in self._pools:
                     getattr(self, name).entries.clear()
-                self.stop()
+                self._end()
                 self.start()
         return known
 

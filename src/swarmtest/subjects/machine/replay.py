@@ -164,7 +164,7 @@ class MachineReplay:
                     if not self._run_step(machine, step, used):
                         skipped += 1
             finally:
-                machine.stop()
+                machine._end()
         except BaseException as error:
             fault = subject.fault_of(error, self._last)
         hits = machine.hits() if machine is not None else ()

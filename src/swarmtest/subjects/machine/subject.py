@@ -148,7 +148,7 @@ class MachineSubject(Subject):
             self.space = Space([*self.space.dimensions, length], self.space.constraints)
         self._check = self.compiled.check
         self._guarded = any(guard is not None for guard in self.compiled.possible)
-        self._stops = machine.stop is not Machine.stop
+        self._stops = machine._in_loop or machine.stop is not Machine.stop
         self._rng: random.Random = ProgramRandom(machine.__module__)
         # Random.seed() is Python code that looks at the type of the seed first; this is the C
         # function that it calls, which is faster.
@@ -210,7 +210,7 @@ class MachineSubject(Subject):
                 )
             finally:
                 if self._stops:
-                    machine.stop()
+                    machine._end()
         except BaseException as error:
             last = self.compiled.actions[record[-1][0]].name if record else ""
             fault = self.fault_of(error, last)
@@ -363,6 +363,8 @@ class MachineSubject(Subject):
         machine = self.machine()
         if self.tolerated:
             machine.tolerate = self.tolerated
+        if machine._in_loop:
+            machine._is_tested = True
         return machine
 
     def tolerates(self, machine: Machine, error: Exception, *, restart: bool = False) -> bool:

@@ -10,6 +10,7 @@ import inspect
 import random
 import types
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -319,7 +320,7 @@ def _complete(cls: type[Compared]) -> None:
     """Derive the actions of a machine from what it says."""
     where = f"{cls.__module__}:{cls.__qualname__}"
     sample = _sample(cls, where)
-    model = model_of(_likes(cls)[0])
+    model = _model_for(_likes(cls)[0])
     operations = _model_operations(cls, model) if model else _common_operations(cls, sample)
     checks = checks_of(sample)
     without = _words(cls._part("without"))
@@ -352,6 +353,18 @@ def _complete(cls: type[Compared]) -> None:
             _set_action(cls, name, check_action(check, "object", "new"))
     if model is not None and _takes_clock(model):
         _set_action(cls, "wait", _wait_action())
+
+
+def _model_for(like: Any) -> Model | None:
+    """Return the ready model for what a class is compared with; None if there is none.
+
+    A function may create an object that a model stands for: a list that is not empty.
+    """
+    model = model_of(like)
+    if model is not None or not inspect.isfunction(like) or inspect.signature(like).parameters:
+        return model
+    model = model_of(type(outcome_of(like).result))
+    return model and replace(model, new=like)
 
 
 def _tried(call: Callable[[], Any], otherwise: Any) -> Any:

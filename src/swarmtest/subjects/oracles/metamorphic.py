@@ -194,10 +194,19 @@ def _copied(make: Callable[[Any], Any], what: str) -> Callable[..., None]:
             raise CheckFailed(f"{what} has another type") from None
         if not alike(tested, twin):
             _fail(f"{what} is not equal to the original", tested, twin)
+        if _length(tested) != _length(twin):  # `==` may look at a part of what the object holds
+            _fail(f"{what} has another length than the original", tested, twin)
         if before != fingerprint(tested) and not _has_strange_values(tested):
             _fail(f"making {what} changed the original", before, tested)
 
     return check
+
+
+def _length(tested: Any) -> int | None:
+    try:
+        return len(tested)
+    except Exception:
+        return None
 
 
 def _caused(message: str, error: BaseException) -> CheckFailed:

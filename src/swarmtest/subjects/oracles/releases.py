@@ -33,6 +33,8 @@ _REQUIREMENT = re.compile(r"[A-Za-z0-9][\w.-]*(?:\[[\w,-]*\])?==[\w.+!-]+")
 _SIGNALS = frozenset(map(int, signal.Signals))
 _STEP_SECONDS = 5.0
 """How long a release may take for one test; then it hangs."""
+_LOAD_SECONDS = 60.0
+"""The same for the first answer: a process that starts imports swarmtest and the release."""
 
 
 def installed(requirement: str) -> Path:
@@ -88,6 +90,7 @@ class ReleaseProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0
         self._rest = b""
+        self._answered = False
         self._strays: tree.Supervision | None = None
 
     def ask(self, question: dict[str, Any]) -> dict[str, Any]:
@@ -129,7 +132,7 @@ class ReleaseProcess:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        self._owner, self._rest = os.getpid(), b""
+        self._owner, self._rest, self._answered = os.getpid(), b"", False
         tree.keep(self._process.pid)
         assert self._process.stdin is not None
         start = {"directory": str(self._directory), "harness": self._harness}
@@ -140,13 +143,15 @@ class ReleaseProcess:
         """Return the next line; nothing if the process ended or hangs."""
         assert process.stdout is not None
         while b"\n" not in self._rest:
-            if not select.select([process.stdout], [], [], _STEP_SECONDS)[0]:
+            seconds = _STEP_SECONDS if self._answered else _LOAD_SECONDS
+            if not select.select([process.stdout], [], [], seconds)[0]:
                 return b""
             part = os.read(process.stdout.fileno(), 1 << 16)
             if not part:
                 return b""
             self._rest += part
         line, _, self._rest = self._rest.partition(b"\n")
+        self._answered = True
         return line
 
     def _end(self, process: subprocess.Popen[bytes]) -> str:
@@ -198,8 +203,8 @@ class ReleasesSubject(Subject):
         self._releases = [ReleaseProcess(word, harness) for word in words[1:3]]
         old, new = (self._ask(each, {"ask": "space"}) for each in self._releases)
         if "died" in old or "died" in new:
-            died = words[1] if "died" in old else words[2]
-            raise UserError(f"{died} ended its process when {words[3]} was loaded")
+            which, answer = (words[1], old) if "died" in old else (words[2], new)
+            raise UserError(f"{which}: loading {words[3]} ended with: {answer['died']}")
         self.space = Space.from_json(old["space"])
         of_old, of_new = old["parameters"], new["parameters"]
         self._both = {name for name in of_old if of_old[name] == of_new.get(name)}
