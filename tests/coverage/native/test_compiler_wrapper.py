@@ -14,7 +14,7 @@ from swarmtest.coverage.native.program import Program
 
 WRAPPER = """
 import sys
-from swarmtest.ui.commands.check import cc
+from swarmtest.ui.commands.cc import cc
 from swarmtest.core.errors import UserError
 try:
     cc.main(sys.argv[1:], prog_name="swarmtest cc", standalone_mode=False)

@@ -29,6 +29,7 @@ from swarmtest.coverage.native.collector import (
     HitFile,
     LineNumbers,
     NoCoverage,
+    campaign_wants_branches,
 )
 from swarmtest.coverage.native.fast import FastCoverage, ForkServer, has_runtime
 from swarmtest.coverage.native.gcov import GcovCoverage, has_counters
@@ -131,6 +132,8 @@ class Program:
     `coverage`: how hits are collected; ``auto`` looks at how the program was built.
     `sources`: the files, directories or patterns whose lines are targets; default: all except the
     system's headers.
+    `branches`: besides lines, record which ways decisions went, if the program was built with
+    `swarmtest cc`; a campaign with ``--coverage branch`` does so anyway.
     `fork_server`: start the program once and fork it for every test.
     `persistent`: with a fork server, tests that one process runs in its `swarmtest_next` loop.
     `timeout`: seconds of wall time for a test; 0: no limit.
@@ -155,6 +158,7 @@ class Program:
         *,
         coverage: str = "auto",
         sources: Iterable[str | Path] | None = None,
+        branches: bool = False,
         fork_server: bool = False,
         persistent: int = 0,
         timeout: float = 10.0,
@@ -185,6 +189,7 @@ class Program:
             str(cwd) if cwd else None,
             suffix,
             Path(objects) if objects else None,
+            branches,
         )
         self.catalogue = Catalogue()
         """All targets from the first run on, also those of code that was never reached."""
@@ -228,10 +233,16 @@ class Program:
         if self._session is not None and self._owner != os.getpid():
             self._session.abandon()
             self._session = None
+        settings = self._settings
+        if campaign_wants_branches() and not settings.branches:
+            settings = replace(settings, branches=True)
+        if self._session is not None and self._session.settings.branches != settings.branches:
+            self._session.close()  # it began before the campaign's coverage
+            self._session = None
         if self._session is None:
             self._owner = os.getpid()
             directory = self._directory / str(self._owner)
-            self._session = Session(self._settings, self._lines, directory)
+            self._session = Session(settings, self._lines, directory)
         return self._session
 
     def close(self) -> None:
@@ -300,13 +311,14 @@ class ProgramSettings:
     cwd: str | None = None
     suffix: str = ""
     objects: Path | None = None
+    branches: bool = False
 
 
 class Session:
     """What one process needs to run tests, one after another."""
 
     def __init__(self, settings: ProgramSettings, lines: LineNumbers, directory: Path) -> None:
-        self._settings = settings
+        self.settings = settings
         self._directory = directory
         directory.mkdir(exist_ok=True)
         self.collector = _collector(settings, lines, directory)
@@ -328,7 +340,7 @@ class Session:
     def run(self, data: bytes, arguments: Sequence[str]) -> tuple[ProcessEnd, Collected]:
         """Run one test."""
         self._input.write(data)
-        seconds = self._settings.timeout or FOREVER
+        seconds = self.settings.timeout or FOREVER
         if self._server is not None:
             if arguments:
                 raise UserError(
@@ -349,7 +361,7 @@ class Session:
             before = after = _do_nothing
         else:
             raise UserError("a fork server needs a program built with `swarmtest cc`")
-        per_process = self._settings.persistent
+        per_process = self.settings.persistent
         return ForkServer(self._command, self._input.file, per_process, before, after)
 
     def abandon(self) -> None:
@@ -399,7 +411,7 @@ class _Input:
 def _collector(settings: ProgramSettings, lines: LineNumbers, directory: Path) -> Collector:
     program = settings.command[0]
     if settings.coverage == "fast":
-        return FastCoverage(program, lines)
+        return FastCoverage(program, lines, branches=settings.branches)
     if settings.coverage == "gcov":
         return GcovCoverage(program, lines, directory / "gcov", settings.objects)
     if settings.coverage in ("hits", "lcov"):

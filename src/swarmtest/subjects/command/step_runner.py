@@ -20,7 +20,12 @@ from pathlib import Path
 from swarmtest.core.errors import UserError
 from swarmtest.core.messages.telling_lines import telling_line
 from swarmtest.core.targets import Catalogue, Hits
-from swarmtest.coverage.native.collector import Collector, HitFile, LineNumbers
+from swarmtest.coverage.native.collector import (
+    Collector,
+    HitFile,
+    LineNumbers,
+    campaign_wants_branches,
+)
 from swarmtest.coverage.native.fast import FastCoverage, has_runtime
 from swarmtest.coverage.native.gcov import GcovCoverage, has_counters
 from swarmtest.coverage.native.sanitizers import limits_resident_memory
@@ -391,7 +396,7 @@ class StepCoverage:
         kind = detected(program, step.name) if step.cover == "auto" else step.cover
         lines = self._lines[step.name]
         if kind == "fast":
-            return FastCoverage(program, lines)
+            return FastCoverage(program, lines, branches=campaign_wants_branches())
         directory = self._scratch.fresh(f"coverage-{len(self._collectors)}")
         if kind == "gcov":
             return GcovCoverage(program, lines, directory)
