@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 
 from swarmtest.core.errors import UserError, did_you_mean
-from swarmtest.core.messages.crashes import recognise, telling_frames, with_frames
+from swarmtest.core.messages.crashes import recognise, with_stack
 from swarmtest.core.result import Fault
 from swarmtest.core.targets import Catalogue, Hits
 from swarmtest.coverage.native.build import Build, up_to_date
@@ -45,8 +45,6 @@ _MESSAGES = ("sanitizers", "assert", "glibc", "c++")
 _MAX_DETAILS = 20_000
 executed: list[str] = []
 """The programs that this process runs."""
-_DEEP = 32
-"""A stack of so many frames is taken for endless recursion: the runtime notes no more."""
 
 
 @dataclass(frozen=True)
@@ -93,24 +91,12 @@ class ProgramRun:
         if self.signal:
             name = _signal_name(self.signal)
             text = f"{name}: {signature}" if signature else name
-            if "[" not in signature and not signature.startswith("Assertion"):
-                text = with_frames(text, _telling(self.stack))
+            text = with_stack(text, self.stack)
             stack = "".join(f"\n  in {function}" for function in self.stack if function)
             return Fault("signal", text, (errors[-_MAX_DETAILS:] + stack).strip())
         if signature:
             return Fault("exit", signature, errors[-_MAX_DETAILS:])
         return None
-
-
-def _telling(stack: tuple[str, ...]) -> list[str]:
-    """Return the functions of a stack that identify a crash.
-
-    Where endless recursion meets the end of the stack varies, so its functions are sorted.
-    """
-    frames = telling_frames(stack)
-    return (
-        sorted(set(telling_frames(stack, most=len(stack))))[:3] if len(stack) >= _DEEP else frames
-    )
 
 
 Run = ProgramRun

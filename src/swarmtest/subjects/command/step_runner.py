@@ -14,7 +14,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from swarmtest.core.errors import UserError
@@ -163,6 +163,8 @@ class StepOutcome:
     """Whether it exited in time, with an expected exit status."""
     broken: bool = False
     """Whether it could not start although all steps before it succeeded."""
+    stack: tuple[str, ...] = ()
+    """The functions that a signal interrupted, the innermost first, if the step has `cover`."""
 
     @property
     def how(self) -> str:
@@ -288,14 +290,16 @@ class StepRunner:
             return StepOutcome(step.name, skipped=str(error), broken=all_well)
         stepped.cpu_seconds += ended.cpu_seconds
         stepped.killed = stepped.killed or ended.perhaps_from_outside
+        stack: tuple[str, ...] = ()
         if coverer is not None:
             collected = coverer.collect(ended)
+            stack = collected.stack
             stepped.covered += [collected.hits] if collected.hits is not None else []
             if collected.missing:
                 stepped.missing.append(f"{step.name}: {collected.missing}")
         temporary = str(directory.with_name("tmp"))
         paths = {str(directory): "{dir}", temporary: "/tmp", self._spec.here: "{here}"}
-        return outcome_of(step, ended, paths)
+        return replace(outcome_of(step, ended, paths), stack=stack)
 
     def _values(self, step: StepSection, test: CommandTest, directory: Path) -> Values:
         values = dict(self._caller.places(step.call, directory, self._file))
