@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from native_programs import Build, lines, need
 
 from swarmtest.core.targets import Hits
+from swarmtest.coverage.native import blocks
+from swarmtest.coverage.native.branches import branches_of
 from swarmtest.coverage.native.library import Library
 from swarmtest.coverage.native.program import Program
 from swarmtest.coverage.watch import Coverage
@@ -105,3 +109,34 @@ def test_a_library_in_the_process_has_them(build: Build, compiler: str) -> None:
         assert branches(library.hits) == {"2->4"}
         assert library.functions.half(3) == -1
         assert branches(library.hits) == {"2->3"}
+
+
+AARCH64 = """\
+0000000000400230 <f>:
+  400260:	bl	400400 <__sanitizer_cov_trace_pc_guard>
+  4002b8:	ldur	w8, [x29, #-8]
+  4002bc:	subs	w8, w8, #0x6
+  4002c0:	b.ne	4002d4 <f+0xf8>  // b.any
+  4002c4:	b	4002c8 <f+0xec>
+  4002c8:	ldur	x0, [x29, #-40]
+  4002cc:	bl	400400 <__sanitizer_cov_trace_pc_guard>
+  4002d0:	b	4002f8 <f+0x11c>
+  4002d4:	ldr	x0, [sp, #32]
+  4002d8:	bl	400400 <__sanitizer_cov_trace_pc_guard>
+  4002dc:	str	wzr, [x29, #-8]
+  4002f8:	ldur	x0, [x29, #-32]
+  4002fc:	bl	400400 <__sanitizer_cov_trace_pc_guard>
+  400300:	ret
+"""
+"""What clang makes of ``if (n != 6) n = 0; return n;``: each way has a block."""
+
+
+def test_the_code_of_aarch64_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    lines = {0x4002C0: 2, 0x4002CC: 2, 0x4002D8: 3, 0x4002FC: 4}
+    places = {address: ("a.c", line, "f") for address, line in lines.items()}
+    monkeypatch.setattr(blocks, "binutils", lambda command: AARCH64.splitlines())
+    monkeypatch.setattr(blocks, "places_of", lambda binary, addresses: places)
+    (tmp_path / "a.out").write_text(AARCH64)
+    found = branches_of(str(tmp_path / "a.out"), [0x400230, 0x4002C8, 0x4002D4, 0x4002F8])
+    ways = {(branch.source, branch.destination, branch.line, branch.to) for branch in found.known}
+    assert ways == {(0x400230, 0x4002C8, 2, 4), (0x400230, 0x4002D4, 2, 3)}

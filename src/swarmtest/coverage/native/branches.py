@@ -40,7 +40,7 @@ _ALWAYS = re.compile(r"jmpq?|b|br")
 _CALL = re.compile(r"callq?|blr?")
 _END = re.compile(r"ret\w*|hlt|ud2|brk|udf")
 _SETS_UP = re.compile(
-    r"(?:nop|data16|cs|xchg +%ax,%ax).*|(?:lea|mov\w*|add) .*,%[re]di|(?:adrp|add|ldr) x0,.*"
+    r"(?:nop|data16|cs|xchg +%ax,%ax).*|(?:lea|mov\w*|add) .*,%[re]di|(?:adrp|add|ldu?r) x0,.*"
 )
 """Instructions that load the argument of clang's callback, or fill a gap."""
 
