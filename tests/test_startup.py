@@ -187,3 +187,11 @@ def test_linear_algebra_of_an_analysis_runs_in_one_thread(tmp_path):
     )
     assert child.returncode == 0, child.stderr
     assert child.stdout.splitlines()[-1] == "1"
+
+
+def test_the_compiler_of_a_build_imports_little(tmp_path):
+    """A build starts it for every file."""
+    loaded = modules_of(["cc"], tmp_path, status=2)
+    assert "swarmtest.coverage.native.compiler" in loaded
+    assert len(own(loaded)) <= 20
+    assert not packages(loaded) & HEAVY

@@ -146,7 +146,7 @@ COMMAND_GROUPS = {
             "See whether tests notice small changes to the program.",
         ),
         "cc": CommandEntry(
-            "swarmtest.ui.commands.check:cc", "Compile C or C++ with coverage for swarmtest."
+            "swarmtest.ui.commands.cc:cc", "Compile C or C++ with coverage for swarmtest."
         ),
     },
     "Share": {

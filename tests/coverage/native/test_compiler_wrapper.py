@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 from native_programs import CLASSIFY, NEGATIVE, lines, need
 
+from swarmtest.core.errors import UserError
+from swarmtest.coverage.native.compiler import compiler_command
 from swarmtest.coverage.native.program import Program
 
 WRAPPER = """
 import sys
-from swarmtest.ui.commands.check import cc
+from swarmtest.ui.commands.cc import cc
 from swarmtest.core.errors import UserError
 try:
     cc.main(sys.argv[1:], prog_name="swarmtest cc", standalone_mode=False)
@@ -115,3 +117,9 @@ def test_a_missing_compiler_name_is_explained(cc: Compile) -> None:
 
 def test_help_shows_examples(cc: Compile) -> None:
     assert 'CC="swarmtest cc gcc" ./configure && make' in cc("--help").stdout
+
+
+def test_other_systems_are_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(UserError, match="works on Linux only"):
+        compiler_command(["gcc", "-c", "a.c"])

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from swarmtest.core.result import Verdict
+from swarmtest.coverage.native.compiler import compiler_command
 from swarmtest.processes.fork_pool import run_isolated
 from swarmtest.processes.scratch import Scratch, empty
 
@@ -397,3 +398,18 @@ def test_lines_that_a_covered_program_reaches_are_told(steps, tmp_path, kind):
     assert 6 not in lines
     in_a_fork = run_isolated(lambda: run(made), seconds=60)
     assert in_a_fork.covered[0].targets() == hits.targets()
+
+
+def test_two_crashes_of_a_covered_program_are_two_faults(steps, tmp_path):
+    if not (shutil.which("gcc") and shutil.which("addr2line")):
+        pytest.skip("needs gcc and addr2line: apt-get install gcc binutils")
+    (tmp_path / "prog.c").write_text(
+        "#include <stdlib.h>\n"
+        "__attribute__((noinline)) void first(void) { abort(); }\n"
+        "__attribute__((noinline)) void second(void) { abort(); }\n"
+        "int main(int argc, char **argv) { argc > 1 ? second() : first(); }\n"
+    )
+    subprocess.run(compiler_command(["gcc", "-o", "prog", "prog.c"]), cwd=tmp_path, check=True)
+    step = '[[steps]]\nname = "run"\nrun = "{here}/prog WORD"\ncover = true\n'
+    shown = [run(steps(step.replace("WORD", word))).fault for word in ("", "x")]
+    assert [fault.signature for fault in shown] == ["run: SIGABRT [first]", "run: SIGABRT [second]"]

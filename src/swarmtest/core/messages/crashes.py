@@ -80,6 +80,28 @@ def with_frames(text: str, frames: list[str]) -> str:
     return f"{text} [{' < '.join(frames)}]" if frames else text
 
 
+DEEP = 32
+"""A stack of so many frames is taken for endless recursion: the runtime notes no more."""
+
+
+def with_stack(text: str, stack: Sequence[str]) -> str:
+    """Return the signature of a crash with the functions that it interrupted, innermost first.
+
+    A text that has functions, or says which assertion failed, stays as it is. Where endless
+    recursion meets the end of the stack varies, so its functions are sorted.
+
+    >>> with_stack("SIGSEGV", ["parse", "read", "main"])
+    'SIGSEGV [parse < read]'
+    >>> with_stack("SIGSEGV", ["odd", "even"] * 16)
+    'SIGSEGV [even < odd]'
+    """
+    if "[" in text or "Assertion" in text:
+        return text
+    if len(stack) < DEEP:
+        return with_frames(text, telling_frames(stack))
+    return with_frames(text, sorted(set(telling_frames(stack, most=len(stack))))[:_MAX_FRAMES])
+
+
 # Compilers: GCC, Clang and tcc.
 
 _GCC_PLACE = re.compile(r"internal compiler error: in (?P<function>[^\n]+?), at (?P<file>\S+?):\d+")

@@ -68,7 +68,7 @@ def blocks_of(binary: str, addresses: Sequence[int] | None) -> list[Block]:
 
     `addresses` are those of the blocks; None if the blocks are the calls of the callback.
     """
-    cache = cache_directory("symbols", f"{_file_hash(binary)}-{_FORMAT}.json")
+    cache = cache_directory("symbols", f"{file_hash(binary)}-{_FORMAT}.json")
     try:
         text = cache.read_text() if is_usable(cache) else ""
         blocks = [Block(*row) for row in json.loads(text)]
@@ -84,7 +84,8 @@ def blocks_of(binary: str, addresses: Sequence[int] | None) -> list[Block]:
     return blocks
 
 
-def _file_hash(binary: str) -> str:
+def file_hash(binary: str) -> str:
+    """Return a hash of a file's content, by which what was looked up in it is kept."""
     with open(binary, "rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
 
@@ -96,7 +97,7 @@ def _look_up(binary: str, addresses: Sequence[int] | None) -> Iterator[Block]:
     starts = [address for address, _, _ in rows]
     inside = [range(bisect_left(starts, c.start), bisect_left(starts, c.end)) for c in codes]
     looked_up = {code.sample for code in codes}.union(starts[i] for part in inside for i in part)
-    places = _places(binary, sorted(looked_up))
+    places = places_of(binary, sorted(looked_up))
     certain: set[tuple[str, int]] = set()
     found: list[tuple[_Code, dict[tuple[str, int], str], dict[tuple[str, int], str]]] = []
     for code, part in zip(codes, inside, strict=True):
@@ -128,7 +129,7 @@ class _Disassembly:
         """Where callbacks are called, and where they return to."""
         self._jumps: list[int] = []
         call = -1
-        for text in _binutils(["objdump", "-d", "--no-show-raw-insn", binary]):
+        for text in binutils(["objdump", "-d", "--no-show-raw-insn", binary]):
             function = _FUNCTION.match(text)
             found = function or _INSTRUCTION.match(text)
             if found is None:
@@ -176,7 +177,7 @@ class _Disassembly:
 
 def _rows(binary: str) -> Iterator[tuple[int, int, str]]:
     """Yield address, line and file (the end of its path) of the statements of the line table."""
-    for text in _binutils(["objdump", "--dwarf=decodedline", binary]):
+    for text in binutils(["objdump", "--dwarf=decodedline", binary]):
         row = _ROW.match(text)
         if row is not None and row[2] != "0":
             yield int(row[3], 16), int(row[2]), row[1].removeprefix("...")
@@ -187,18 +188,18 @@ def functions_at(binary: str, addresses: Sequence[int]) -> list[str]:
 
     Of code that was inlined, the innermost function is named, as in the lines of blocks.
     """
-    answers = list(_binutils(["addr2line", "-f", "-C", "-e", binary], addresses))[::2]
+    answers = list(binutils(["addr2line", "-f", "-C", "-e", binary], addresses))[::2]
     names = [answer.strip() for answer in answers]
     return ["" if name == "??" else name for name in names]
 
 
-def _places(binary: str, addresses: Sequence[int]) -> dict[int, tuple[str, int, str]]:
+def places_of(binary: str, addresses: Sequence[int]) -> dict[int, tuple[str, int, str]]:
     """Return path, line and function of the code at each address that has them."""
     places = {}
     paths: dict[str, str] = {}
     names: dict[str, str] = {}
     # Two lines of output for each address: its function, and its file and line.
-    answers = _binutils(["addr2line", "-f", "-C", "-e", binary], addresses)
+    answers = binutils(["addr2line", "-f", "-C", "-e", binary], addresses)
     for address, function, position in zip(addresses, answers, answers, strict=True):
         path, _, line = position.rstrip().partition(" (discriminator")[0].rpartition(":")
         if line.isdigit() and line != "0" and path != "??":
@@ -208,7 +209,7 @@ def _places(binary: str, addresses: Sequence[int]) -> dict[int, tuple[str, int, 
     return places
 
 
-def _binutils(command: list[str], addresses: Sequence[int] = ()) -> Iterator[str]:
+def binutils(command: list[str], addresses: Sequence[int] = ()) -> Iterator[str]:
     """Yield the lines that a command prints, which are many: they are never all in memory.
 
     What it reads, the addresses, is a file, because nobody writes to a pipe while it prints.

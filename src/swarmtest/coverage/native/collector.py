@@ -21,6 +21,7 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -67,13 +68,20 @@ class LineNumbers:
 
     def number(self, path: str, line: int, function: str) -> int | None:
         """Return the number of a line's target; None if the file is not watched."""
+        return self._number("line", f"{line}", path, line, function)
+
+    def branch(self, path: str, line: int, to: int, function: str) -> int | None:
+        """Return the number of a branch from one line to another; None if it is not watched."""
+        return self._number("branch", f"{line}->{to}", path, line, function)
+
+    def _number(self, kind: str, name: str, path: str, line: int, function: str) -> int | None:
         file = self._file(path)
         if file is None:
             return None
         source, texts = file
         text = texts[line - 1] if 0 < line <= len(texts) else ""
         content = content_hash(text) if texts else ""
-        return self.catalogue.number(source.target("line", f"{line}", line, function, content))
+        return self.catalogue.number(source.target(kind, name, line, function, content))
 
     def is_declaration(self, path: str, line: int) -> bool:
         """Return whether a line only declares variables: compilers give it a place in the code."""
@@ -116,6 +124,13 @@ class LineNumbers:
 
     def _absolute(self, path: str) -> str:
         return os.path.normpath(os.path.join(self.root, path))
+
+
+def campaign_wants_branches() -> bool:
+    """Return whether the campaign that this process works for has ``--coverage branch``."""
+    watch = sys.modules.get("swarmtest.coverage.watch")
+    installed = watch.installed_coverage() if watch is not None else None
+    return installed is not None and "branch" in installed.options.kinds
 
 
 class Collected(NamedTuple):

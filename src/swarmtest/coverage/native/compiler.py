@@ -12,6 +12,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,6 +71,10 @@ def compiler_command(words: Sequence[str], sanitize: str = "") -> list[str]:
     ...
     swarmtest.UserError: no compiler 'no-such-cc' on the PATH: install it, or name another
     """
+    if sys.platform != "linux":
+        raise UserError(
+            "swarmtest cc works on Linux only (x86-64 and aarch64): use a container with Linux"
+        )
     sanitizing = sanitizer_flags(sanitize) if sanitize else []
     count = _compiler_words(words)
     compiler = _compiler(tuple(words[:count]))

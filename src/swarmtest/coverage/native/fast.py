@@ -1,20 +1,17 @@
 """The fast path: a program built with `swarmtest cc` writes its hits into shared memory.
 
-The shared memory (its layout is in runtime.c) holds a table of the loaded modules, a map with a
-byte per slot, a list of the slots hit, and the code offset of each of clang's guards. After a test
-the list is read, and only the slots in it are cleared, so both cost in proportion to the hits. The
-memory outlives the program, so the hits of a test that crashed or was killed are complete. It has
-no name: a program opens it through this process's entry in /proc, and it is freed with the last
-process that holds it.
+After a test the list of hits in that memory (`shared_map.py`) is read, and only the slots in it are
+cleared, so both cost in proportion to the hits. The memory outlives the program, so the hits of a
+test that crashed or was killed are complete. It has no name: a program opens it through this
+process's entry in /proc, and it is freed with the last process that holds it.
 
-`blocks.py` knows the source lines of slots. The rest of the chapter starts programs quickly
-(`ForkServer`).
+`blocks.py` knows the source lines of slots, and `branches.py` which steps from slot to slot are
+decisions. The rest of the chapter starts programs quickly (`ForkServer`).
 """
 
 from __future__ import annotations
 
 import contextlib
-import mmap
 import os
 import struct
 import subprocess
@@ -24,150 +21,23 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Hits
-from swarmtest.coverage.native.blocks import Block, blocks_of, functions_at
+from swarmtest.coverage.native.blocks import blocks_of, functions_at
+from swarmtest.coverage.native.branches import BranchNumbers, branches_of
 from swarmtest.coverage.native.collector import Collected, LineNumbers
+from swarmtest.coverage.native.shared_map import MODULES, SharedMap, Slots, Steps
 from swarmtest.processes import tree
 from swarmtest.processes.commands import CommandLine, Output, ProcessEnd, end_process, watch
 
-# Shared memory and hits. The layout must agree with runtime.c.
-
 _MARKER = b"swarmtest native runtime 1"
-_HEADER = 1 << 16
 _MIN_SLOTS = 1 << 20
 _MAX_CACHED_HITS = 4096
-_SLOTS, _HITS, _ATTACHED, _NEXT, _NO_ROOM = range(5)
 _READY = 2
 _GUARDS = 2
-_MODULES = 64
-_MODULE = np.dtype(
-    [
-        ("state", "<u4"),
-        ("kind", "<u4"),
-        ("first", "<u4"),
-        ("count", "<u4"),
-        ("text", "<u8"),
-        ("reserved", "<u8"),
-        ("path", "S480"),
-    ]
-)
-
-_STACK = 40960
-_FRAME = np.dtype([("place", "<u8"), ("path", "S248")])
-_FRAMES = 32
 _SYSTEM = ("/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/", "linux-vdso", "linux-gate")
-"""Where the stack of a crash is, after two words with the signal and the number of frames."""
-
-Slots = npt.NDArray[np.uint32]
-
-
-class SharedMap:
-    """The shared memory, as this process sees it.
-
-    >>> shared = SharedMap(slots=1 << 20)
-    >>> shared.take().tolist()
-    []
-    >>> shared.close()
-    """
-
-    def __init__(self, slots: int, *, forget: Callable[[], object] | None = None) -> None:
-        """Allocate it.
-
-        For a library in this process, `forget` is its function that clears the hits. A fork of this
-        process then has a copy of its own.
-        """
-        self.size = _HEADER + slots * 9
-        self._file = -1
-        self._forget = forget
-        if forget is not None:
-            memory = mmap.mmap(-1, self.size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        else:
-            self._file = os.memfd_create("swarmtest-hits")
-            os.ftruncate(self._file, self.size)
-            memory = mmap.mmap(self._file, self.size)
-        self._words = np.frombuffer(memory, "<u4", 16)
-        self.modules = np.frombuffer(memory, _MODULE, _MODULES, 64)
-        self.states = self.modules["state"]
-        """The states of the modules; to read one here takes less time."""
-        self._crash = np.frombuffer(memory, "<u4", 2, _STACK)
-        self._frames = np.frombuffer(memory, _FRAME, _FRAMES, _STACK + 8)
-        self._map = np.frombuffer(memory, "u1", slots, _HEADER)
-        self._list = np.frombuffer(memory, "<u4", slots, _HEADER + slots)
-        self.offsets = np.frombuffer(memory, "<u4", slots, _HEADER + 5 * slots)
-        self._words[_SLOTS] = slots
-        self._words[_NEXT] = 1
-        self._permanent = 0
-
-    @property
-    def address(self) -> int:
-        """The place of the memory in this process."""
-        return int(self._words.ctypes.data)
-
-    @property
-    def path(self) -> str:
-        """The path by which a program opens the memory, while this process lives."""
-        return f"/proc/{os.getpid()}/fd/{self._file}"
-
-    @property
-    def slots(self) -> int:
-        """The number of slots."""
-        return int(self._words[_SLOTS])
-
-    @property
-    def no_room(self) -> bool:
-        """Whether a module of the program found no free slots."""
-        return bool(self._words[_NO_ROOM])
-
-    def attached(self) -> bool:
-        """Return whether a program has opened the memory since the last call."""
-        attached = bool(self._words[_ATTACHED])
-        self._words[_ATTACHED] = 0
-        return attached
-
-    def take_stack(self, signal: int) -> list[tuple[str, int]]:
-        """Return where a program was when a signal ended it: libraries and addresses.
-
-        Empty if it handled the signal itself; the path of the program itself is empty.
-        """
-        number, count = map(int, self._crash)
-        self._crash[:] = 0
-        frames = self._frames[: min(count, _FRAMES) if number == signal else 0]
-        # Behind the end of a path is what is left of a longer one.
-        paths = [os.fsdecode(bytes(frame["path"]).partition(b"\0")[0]) for frame in frames]
-        return list(zip(paths, [int(frame["place"]) for frame in frames], strict=True))
-
-    def take(self) -> Slots:
-        """Return the slots hit since the last call, ascending, and clear them."""
-        count = min(int(self._words[_HITS]), self.slots)
-        slots = np.sort(self._list[:count])
-        if self._forget is not None:
-            self._forget()
-        else:
-            self._clear(self._permanent, count)
-        return slots
-
-    def keep(self) -> None:
-        """Count what was hit so far for every test from now on (until `forget`)."""
-        self._permanent = min(int(self._words[_HITS]), self.slots)
-
-    def forget(self) -> None:
-        """Clear everything, including what `keep` kept."""
-        self._permanent = 0
-        self.take()
-
-    def _clear(self, first: int, last: int) -> None:
-        hit = self._list[first:last]
-        self._map[hit] = 0
-        hit[:] = 0
-        self._words[_HITS] = first
-
-    def close(self) -> None:
-        """Release the memory; programs that still run keep theirs."""
-        if self._file >= 0:
-            os.close(self._file)  # the mapping is freed with the last array that uses it
+"""The C library is on every stack."""
 
 
 def has_runtime(program: str) -> bool:
@@ -183,13 +53,20 @@ class FastCoverage:
     """Collects hits from shared memory; a module's blocks are looked up when it is first seen."""
 
     def __init__(
-        self, program: str, lines: LineNumbers, *, forget: Callable[[], object] | None = None
+        self,
+        program: str,
+        lines: LineNumbers,
+        *,
+        branches: bool = False,
+        forget: Callable[[], object] | None = None,
     ) -> None:
         """Allocate the memory; `forget` is the function of a library that clears it."""
         self._program = program
         self._lines = lines
         self._has_runtime = has_runtime(program)
-        self.shared = SharedMap(max(_MIN_SLOTS, os.path.getsize(program)), forget=forget)
+        slots = max(_MIN_SLOTS, os.path.getsize(program))
+        self.shared = SharedMap(slots, steps=branches, forget=forget)
+        self._branches = BranchNumbers(lines) if branches else None
         self._modules = 0
         self._functions: dict[tuple[str, int], str] = {}
         """The functions at places of crashes that were looked up."""
@@ -203,6 +80,11 @@ class FastCoverage:
         self._flat = np.zeros(0, "<u4")
         """The targets of all slots; those of a slot are `_count` from `_first` on."""
         self._cached: dict[bytes, Hits] = {}
+
+    @property
+    def has_branches(self) -> bool:
+        """Whether branches are recorded, besides lines."""
+        return self._branches is not None
 
     @property
     def environment(self) -> dict[str, str]:
@@ -242,11 +124,14 @@ class FastCoverage:
         slots = self.shared.take()
         self._took = len(slots) > 0
         raw = slots.tobytes()
+        steps = self.shared.steps
+        if len(steps):
+            raw += steps.tobytes()
         hits = self._cached.get(raw)
         if hits is None:
             if len(self._cached) >= _MAX_CACHED_HITS:
                 self._cached.clear()
-            hits = self._cached[raw] = self._hits(slots)
+            hits = self._cached[raw] = self._hits(slots, steps)
         return hits
 
     def _no_hits(self, ended: ProcessEnd) -> Collected:
@@ -258,11 +143,13 @@ class FastCoverage:
         how = f"signal {ended.signal}" if ended.signal else f"exit status {ended.status >> 8}"
         return Collected(None, f"the program ended ({how}) before its coverage began")
 
-    def _hits(self, slots: Slots) -> Hits:
+    def _hits(self, slots: Slots, steps: Steps) -> Hits:
         # A slot without targets is code that has no line in a watched source.
         counts = self._count[slots]
         places = np.repeat(self._first[slots] - np.cumsum(counts) + counts, counts)
         numbers = self._flat[places + np.arange(len(places))]
+        if self._branches is not None:
+            numbers = np.concatenate([numbers, self._branches.numbers(steps)])
         return Hits(self._lines.catalogue, self._distinct(numbers).tobytes())
 
     def _distinct(self, numbers: Slots) -> Slots:
@@ -280,7 +167,7 @@ class FastCoverage:
 
     def _learn_modules(self) -> None:
         before = self._modules
-        while self._modules < _MODULES and self.shared.states[self._modules] == _READY:
+        while self._modules < MODULES and self.shared.states[self._modules] == _READY:
             self._learn_module(self.shared.modules[self._modules])
             self._modules += 1
             self._cached.clear()
@@ -301,15 +188,16 @@ class FastCoverage:
         if not path:
             raise UserError(f"a module of {self._program} has too long a path for coverage")
         first, count, text = int(module["first"]), int(module["count"]), int(module["text"])
-        slots: list[tuple[int, Block]]
+        addresses: list[int] | None = None
+        slot_of: Callable[[int], int]
         if module["kind"] == _GUARDS:
             addresses = (self.shared.offsets[first : first + count].astype("u8") + text).tolist()
-            slot_of = {address: first + i for i, address in enumerate(addresses)}
-            slots = [(slot_of[block.address], block) for block in blocks_of(path, addresses)]
+            guards = {address: first + i for i, address in enumerate(addresses)}
+            slot_of = guards.__getitem__
         else:
-            blocks = blocks_of(path, None)
-            slots = [(first + (block.address - text >> 2), block) for block in blocks]
-        for slot, block in slots:
+            slot_of = _call_slots(first, text)
+        for block in blocks_of(path, addresses):
+            slot = slot_of(block.address)
             self._files.add(block.path)
             if self._lines.is_declaration(block.path, block.line):
                 continue
@@ -317,6 +205,8 @@ class FastCoverage:
             if number is not None:
                 self._numbers.setdefault(slot, set()).add(number)
         self._index_numbers()
+        if self._branches is not None:
+            self._branches.learn(branches_of(path, addresses), slot_of)
 
     def _index_numbers(self) -> None:
         slots = np.fromiter(self._numbers, np.int64, len(self._numbers))
@@ -337,6 +227,11 @@ class FastCoverage:
     def close(self) -> None:
         """Release the shared memory."""
         self.shared.close()
+
+
+def _call_slots(first: int, text: int) -> Callable[[int], int]:
+    """Return the slot of a call of gcc's callback, by the address to which it returns."""
+    return lambda address: first + (address - text >> 2)
 
 
 # The fork server: the program starts once and forks a process per test, just before `main`.

@@ -17,7 +17,7 @@ from types import ModuleType
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Catalogue, Hits
 from swarmtest.coverage.native.build import Build, up_to_date
-from swarmtest.coverage.native.collector import LineNumbers
+from swarmtest.coverage.native.collector import LineNumbers, campaign_wants_branches
 from swarmtest.coverage.native.fast import FastCoverage, has_runtime
 
 loaded: list[str] = []
@@ -29,8 +29,9 @@ class Library:
 
     `path` is that of a library built by ``swarmtest cc gcc -shared -fPIC``, or an extension module
     that was built like that and is imported. `sources` are the files, directories or patterns whose
-    lines are targets; by default, all except the system's headers. `build` is how the library is
-    built, as for a `Program`; an extension module was imported before, so build that first.
+    lines are targets; by default, all except the system's headers. `branches`: besides lines,
+    record which ways decisions went, as for a `Program`. `build` is how the library is built, as
+    for a `Program`; an extension module was imported before, so build that first.
 
     Give the object to `Machine.cover` or `Trial.cover`, or return it from the function under test
     of a `generator`.
@@ -46,6 +47,7 @@ class Library:
         path: str | Path | ModuleType,
         *,
         sources: Iterable[str | Path] | None = None,
+        branches: bool = False,
         build: Build | str | None = None,
     ) -> None:
         if isinstance(path, ModuleType):
@@ -76,16 +78,28 @@ class Library:
             )
         self.catalogue = Catalogue()
         """All lines of the library that are targets, reached or not."""
-        lines = LineNumbers(self.catalogue, sources)
-        self._coverage = FastCoverage(file, lines, forget=forget)
-        record(ctypes.c_void_p(self._coverage.shared.address))
-        self.reset()
+        self._file = file
+        self._lines = LineNumbers(self.catalogue, sources)
+        self._record, self._forget = record, forget
+        self._branches = branches
+        self._coverage = self._watch(branches or campaign_wants_branches())
         loaded.append(file)
+
+    def _watch(self, branches: bool) -> FastCoverage:
+        """Let the library write to new memory."""
+        coverage = FastCoverage(self._file, self._lines, branches=branches, forget=self._forget)
+        self._record(ctypes.c_void_p(coverage.shared.address))
+        coverage.take()  # what was reached before belongs to no test
+        return coverage
 
     @property
     def hits(self) -> Hits:
         """What was reached since this was last read; it is then cleared."""
-        return self._coverage.take()
+        hits = self._coverage.take()
+        wanted = self._branches or campaign_wants_branches()
+        if wanted != self._coverage.has_branches:  # from the next test on
+            self._coverage = self._watch(wanted)
+        return hits
 
     @property
     def missing(self) -> str:
@@ -94,4 +108,4 @@ class Library:
 
     def reset(self) -> None:
         """Clear what was reached so far: it belongs to no test."""
-        self._coverage.take()
+        _ = self.hits

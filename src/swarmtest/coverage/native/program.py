@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 
 from swarmtest.core.errors import UserError, did_you_mean
-from swarmtest.core.messages.crashes import recognise, telling_frames, with_frames
+from swarmtest.core.messages.crashes import recognise, with_stack
 from swarmtest.core.result import Fault
 from swarmtest.core.targets import Catalogue, Hits
 from swarmtest.coverage.native.build import Build, up_to_date
@@ -29,6 +29,7 @@ from swarmtest.coverage.native.collector import (
     HitFile,
     LineNumbers,
     NoCoverage,
+    campaign_wants_branches,
 )
 from swarmtest.coverage.native.fast import FastCoverage, ForkServer, has_runtime
 from swarmtest.coverage.native.gcov import GcovCoverage, has_counters
@@ -44,8 +45,6 @@ _MESSAGES = ("sanitizers", "assert", "glibc", "c++")
 _MAX_DETAILS = 20_000
 executed: list[str] = []
 """The programs that this process runs."""
-_DEEP = 32
-"""A stack of so many frames is taken for endless recursion: the runtime notes no more."""
 
 
 @dataclass(frozen=True)
@@ -92,24 +91,12 @@ class ProgramRun:
         if self.signal:
             name = _signal_name(self.signal)
             text = f"{name}: {signature}" if signature else name
-            if "[" not in signature and not signature.startswith("Assertion"):
-                text = with_frames(text, _telling(self.stack))
+            text = with_stack(text, self.stack)
             stack = "".join(f"\n  in {function}" for function in self.stack if function)
             return Fault("signal", text, (errors[-_MAX_DETAILS:] + stack).strip())
         if signature:
             return Fault("exit", signature, errors[-_MAX_DETAILS:])
         return None
-
-
-def _telling(stack: tuple[str, ...]) -> list[str]:
-    """Return the functions of a stack that identify a crash.
-
-    Where endless recursion meets the end of the stack varies, so its functions are sorted.
-    """
-    frames = telling_frames(stack)
-    return (
-        sorted(set(telling_frames(stack, most=len(stack))))[:3] if len(stack) >= _DEEP else frames
-    )
 
 
 Run = ProgramRun
@@ -131,6 +118,8 @@ class Program:
     `coverage`: how hits are collected; ``auto`` looks at how the program was built.
     `sources`: the files, directories or patterns whose lines are targets; default: all except the
     system's headers.
+    `branches`: besides lines, record which ways decisions went, if the program was built with
+    `swarmtest cc`; a campaign with ``--coverage branch`` does so anyway.
     `fork_server`: start the program once and fork it for every test.
     `persistent`: with a fork server, tests that one process runs in its `swarmtest_next` loop.
     `timeout`: seconds of wall time for a test; 0: no limit.
@@ -155,6 +144,7 @@ class Program:
         *,
         coverage: str = "auto",
         sources: Iterable[str | Path] | None = None,
+        branches: bool = False,
         fork_server: bool = False,
         persistent: int = 0,
         timeout: float = 10.0,
@@ -185,6 +175,7 @@ class Program:
             str(cwd) if cwd else None,
             suffix,
             Path(objects) if objects else None,
+            branches,
         )
         self.catalogue = Catalogue()
         """All targets from the first run on, also those of code that was never reached."""
@@ -228,10 +219,16 @@ class Program:
         if self._session is not None and self._owner != os.getpid():
             self._session.abandon()
             self._session = None
+        settings = self._settings
+        if campaign_wants_branches() and not settings.branches:
+            settings = replace(settings, branches=True)
+        if self._session is not None and self._session.settings.branches != settings.branches:
+            self._session.close()  # it began before the campaign's coverage
+            self._session = None
         if self._session is None:
             self._owner = os.getpid()
             directory = self._directory / str(self._owner)
-            self._session = Session(self._settings, self._lines, directory)
+            self._session = Session(settings, self._lines, directory)
         return self._session
 
     def close(self) -> None:
@@ -300,13 +297,14 @@ class ProgramSettings:
     cwd: str | None = None
     suffix: str = ""
     objects: Path | None = None
+    branches: bool = False
 
 
 class Session:
     """What one process needs to run tests, one after another."""
 
     def __init__(self, settings: ProgramSettings, lines: LineNumbers, directory: Path) -> None:
-        self._settings = settings
+        self.settings = settings
         self._directory = directory
         directory.mkdir(exist_ok=True)
         self.collector = _collector(settings, lines, directory)
@@ -328,7 +326,7 @@ class Session:
     def run(self, data: bytes, arguments: Sequence[str]) -> tuple[ProcessEnd, Collected]:
         """Run one test."""
         self._input.write(data)
-        seconds = self._settings.timeout or FOREVER
+        seconds = self.settings.timeout or FOREVER
         if self._server is not None:
             if arguments:
                 raise UserError(
@@ -349,7 +347,7 @@ class Session:
             before = after = _do_nothing
         else:
             raise UserError("a fork server needs a program built with `swarmtest cc`")
-        per_process = self._settings.persistent
+        per_process = self.settings.persistent
         return ForkServer(self._command, self._input.file, per_process, before, after)
 
     def abandon(self) -> None:
@@ -399,7 +397,7 @@ class _Input:
 def _collector(settings: ProgramSettings, lines: LineNumbers, directory: Path) -> Collector:
     program = settings.command[0]
     if settings.coverage == "fast":
-        return FastCoverage(program, lines)
+        return FastCoverage(program, lines, branches=settings.branches)
     if settings.coverage == "gcov":
         return GcovCoverage(program, lines, directory / "gcov", settings.objects)
     if settings.coverage in ("hits", "lcov"):

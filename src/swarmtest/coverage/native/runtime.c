@@ -8,6 +8,9 @@
    Every executable and shared library has its own copy (all symbols are hidden) and its own range
    of slots, claimed in a table in the shared memory the first time it is loaded. Slot 0 is none.
 
+   If steps are wanted as well (branch coverage), each pair of blocks that a function executed one after
+   the other goes into a hash table in that memory.
+
    Without swarmtest's environment variables the program runs as if this file were not there.
 
    The layout is known to fast.py as well, the fork server's messages to fork_server.py. */
@@ -67,7 +70,9 @@ struct header {
     uint32_t attached; /* modules loaded since swarmtest last set this to 0 */
     uint32_t next;     /* first slot that no module has */
     uint32_t no_room;  /* a module found no free slots */
-    uint32_t reserved[11];
+    uint32_t room_for_steps; /* a power of two; 0: only blocks are wanted */
+    uint32_t steps;    /* entries in the list of steps */
+    uint32_t reserved[9];
     struct module modules[MODULES];
 };
 
@@ -77,6 +82,8 @@ static struct header *header;
 static uint8_t *map;      /* per slot: has it been hit */
 static uint32_t *list;    /* the slots hit, in order */
 static uint32_t *offsets; /* per slot of a guard: where in the code it lies */
+static uint64_t *steps;   /* a hash table: from which block to which a function went; or NULL */
+static uint32_t *steps_taken; /* the places in that table that are in use, in order */
 
 static void use(char *memory) {
     size_t slots = ((struct header *)memory)->slots;
@@ -84,6 +91,10 @@ static void use(char *memory) {
     list = (uint32_t *)(map + slots);
     offsets = list + slots;
     header = (struct header *)memory;
+    if (header->room_for_steps) {
+        steps = (uint64_t *)(memory + HEADER_SIZE + ((slots * 9 + 7) & ~(size_t)7));
+        steps_taken = (uint32_t *)(steps + header->room_for_steps);
+    }
     __atomic_fetch_add(&header->attached, 1, __ATOMIC_RELAXED);
 }
 
@@ -255,9 +266,37 @@ static int can_write_code(void) { return 0; }
 static int has_one_thread(void) { return 0; }
 #endif
 
+/* A step from one block to the next in the same call of a function. The frame of the caller tells
+   calls apart, so what a function calls in between is not mistaken for a block of its own. A frame
+   that an earlier call left behind may give a step that the function cannot take; swarmtest knows
+   which ones it can, and drops the others. */
+enum { FRAMES_KNOWN = 1 << 12, TRIES = 64 };
+static struct { uintptr_t frame; uint32_t slot; } last_blocks[FRAMES_KNOWN];
+
+static void step_to(uint32_t slot, uintptr_t frame) {
+    size_t place = (frame >> 4 ^ frame >> 16) % FRAMES_KNOWN;
+    uint32_t from = last_blocks[place].frame == frame ? last_blocks[place].slot : 0;
+    last_blocks[place].frame = frame;
+    last_blocks[place].slot = slot;
+    if (!from) return;
+    uint64_t step = (uint64_t)from << 32 | slot;
+    uint32_t mask = header->room_for_steps - 1;
+    uint32_t entry = (uint32_t)(step * 0x9e3779b97f4a7c15u >> 32) & mask;
+    for (int i = 0; i < TRIES; i++, entry = (entry + 1) & mask) {
+        uint64_t seen = __atomic_load_n(&steps[entry], __ATOMIC_RELAXED);
+        if (seen == step) return;
+        if (seen) continue;
+        uint32_t number = __atomic_fetch_add(&header->steps, 1, __ATOMIC_RELAXED);
+        if (number <= mask) steps_taken[number] = entry;
+        __atomic_store_n(&steps[entry], step, __ATOMIC_RELEASE);
+        return;
+    }
+}
+
 /* List before map: killed in between, a slot is listed twice, which does no harm; the other way
    round it would stay marked and never be listed again. */
-static void hit(uint32_t slot, uintptr_t after_call, uintptr_t callback) {
+static void hit(uint32_t slot, uintptr_t after_call, uintptr_t callback, uintptr_t frame) {
+    if (steps) step_to(slot, frame);
     unsigned char *call = (unsigned char *)after_call - 5;
     if (calls == CALL_ONCE) silence(call, callback);
     uint8_t count = __atomic_load_n(&map[slot], __ATOMIC_RELAXED);
@@ -287,16 +326,17 @@ static uint32_t call_first;
 
 void __sanitizer_cov_trace_pc(void);
 
-__attribute__((noinline, cold)) static void hit_at(uintptr_t after_call) {
+__attribute__((noinline, cold)) static void hit_at(uintptr_t after_call, uintptr_t frame) {
     /* A call takes at least four bytes, so no two share a slot. */
     uintptr_t slot = (after_call - call_text) >> 2;
     if (slot < call_slots)
-        hit(call_first + (uint32_t)slot, after_call, (uintptr_t)__sanitizer_cov_trace_pc);
+        hit(call_first + (uint32_t)slot, after_call, (uintptr_t)__sanitizer_cov_trace_pc, frame);
 }
 
 __attribute__((aligned(64))) void __sanitizer_cov_trace_pc(void) {
     uintptr_t after_call = (uintptr_t)__builtin_return_address(0);
-    if (!quick || !is_known(&quick[after_call >> 2])) hit_at(after_call);
+    if (!quick || !is_known(&quick[after_call >> 2]))
+        hit_at(after_call, (uintptr_t)__builtin_dwarf_cfa());
 }
 
 static void claim_call_sites(void) {
@@ -311,6 +351,7 @@ static void claim_call_sites(void) {
 
 /* From now on, blocks report in every test. */
 static void report_in_every_test(int restores) {
+    if (steps) return; /* every block always calls */
     calls = restores && can_write_code() ? CALL_UNTIL_HOT : CALL_ALWAYS;
     hot.is_allowed = calls == CALL_UNTIL_HOT && has_one_thread();
 #ifdef __clang__
@@ -332,7 +373,8 @@ __attribute__((aligned(64))) void __sanitizer_cov_trace_pc_guard(uint32_t *guard
     if (quick && is_known(&quick[slot])) return;
 #endif
     if (slot)
-        hit(slot, (uintptr_t)__builtin_return_address(0), (uintptr_t)__sanitizer_cov_trace_pc_guard);
+        hit(slot, (uintptr_t)__builtin_return_address(0), (uintptr_t)__sanitizer_cov_trace_pc_guard,
+            (uintptr_t)__builtin_dwarf_cfa());
 }
 
 /* A test has ended: calls that were overwritten for its time are written back. */
@@ -386,6 +428,11 @@ __attribute__((visibility("default"))) void swarmtest_forget(void) {
     uint32_t count = header->hits < header->slots ? header->hits : header->slots;
     for (uint32_t i = 0; i < count; i++) map[list[i]] = 0;
     header->hits = 0;
+    if (steps) {
+        count = header->steps < header->room_for_steps ? header->steps : header->room_for_steps;
+        for (uint32_t i = 0; i < count; i++) steps[steps_taken[i]] = 0;
+        header->steps = 0;
+    }
     prepare_next_test();
 }
 
@@ -404,7 +451,7 @@ __attribute__((constructor(101))) static void begin(void) {
     watch_crashes();
     if (read_orders() && server.per_process > 1)
         report_in_every_test(self.is_executable); /* which has swarmtest_next; a library has not */
-    else if (can_write_code())
+    else if (!steps && can_write_code())
         calls = CALL_ONCE;
 }
 

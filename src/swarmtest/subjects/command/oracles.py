@@ -22,7 +22,7 @@ from typing import cast
 
 from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.core.faults import message_of
-from swarmtest.core.messages.crashes import recognise
+from swarmtest.core.messages.crashes import recognise, with_stack
 from swarmtest.core.messages.shapes import normalised
 from swarmtest.core.messages.telling_lines import telling_line
 from swarmtest.languages.user_objects import entry_point, entry_point_names, load_object
@@ -177,11 +177,13 @@ class Judge:
     def _crash(self, outcome: StepOutcome) -> Judgement:
         message = self._recognised(outcome)
         if message:
-            return Judgement("message", f"{outcome.name}: {message}", (outcome.name,))
+            signature = f"{outcome.name}: {message}"
+            signature = with_stack(signature, outcome.stack) if outcome.signal else signature
+            return Judgement("message", signature, (outcome.name,))
         if outcome.out_of_memory and self._meaning(outcome) == "fail":
             return Judgement("memory", f"{outcome.name}: out of memory", (outcome.name,))
         if outcome.signal and self._meaning(outcome) == "fail":
-            signature = f"{outcome.name}: {signal_name(outcome.signal)}"
+            signature = with_stack(f"{outcome.name}: {signal_name(outcome.signal)}", outcome.stack)
             return Judgement("signal", signature, (outcome.name,))
         return PASSED
 

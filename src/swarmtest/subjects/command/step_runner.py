@@ -14,13 +14,18 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from swarmtest.core.errors import UserError
 from swarmtest.core.messages.telling_lines import telling_line
 from swarmtest.core.targets import Catalogue, Hits
-from swarmtest.coverage.native.collector import Collector, HitFile, LineNumbers
+from swarmtest.coverage.native.collector import (
+    Collector,
+    HitFile,
+    LineNumbers,
+    campaign_wants_branches,
+)
 from swarmtest.coverage.native.fast import FastCoverage, has_runtime
 from swarmtest.coverage.native.gcov import GcovCoverage, has_counters
 from swarmtest.coverage.native.sanitizers import limits_resident_memory
@@ -158,6 +163,8 @@ class StepOutcome:
     """Whether it exited in time, with an expected exit status."""
     broken: bool = False
     """Whether it could not start although all steps before it succeeded."""
+    stack: tuple[str, ...] = ()
+    """The functions that a signal interrupted, the innermost first, if the step has `cover`."""
 
     @property
     def how(self) -> str:
@@ -280,14 +287,16 @@ class StepRunner:
             return StepOutcome(step.name, skipped=str(error), broken=all_well)
         stepped.cpu_seconds += ended.cpu_seconds
         stepped.killed = stepped.killed or ended.perhaps_from_outside
+        stack: tuple[str, ...] = ()
         if coverer is not None:
             collected = coverer.collect(ended)
+            stack = collected.stack
             stepped.covered += [collected.hits] if collected.hits is not None else []
             if collected.missing:
                 stepped.missing.append(f"{step.name}: {collected.missing}")
         temporary = str(directory.with_name("tmp"))
         paths = {str(directory): "{dir}", temporary: "/tmp", self._spec.here: "{here}"}
-        return outcome_of(step, ended, paths)
+        return replace(outcome_of(step, ended, paths), stack=stack)
 
     def _values(self, step: StepSection, test: CommandTest, directory: Path) -> Values:
         values = dict(self._caller.places(step.call, directory, self._file))
@@ -389,7 +398,7 @@ class StepCoverage:
         kind = detected(program, step.name) if step.cover == "auto" else step.cover
         lines = self._lines[step.name]
         if kind == "fast":
-            return FastCoverage(program, lines)
+            return FastCoverage(program, lines, branches=campaign_wants_branches())
         directory = self._scratch.fresh(f"coverage-{len(self._collectors)}")
         if kind == "gcov":
             return GcovCoverage(program, lines, directory)

@@ -45,7 +45,7 @@ def campaign_tally(
 
     tally.places = {source.path: source.place for source in store.sources(campaign) if source.place}
     if "line" not in tally.kinds and any(map(is_c, tally.places)):
-        tally.kinds = (*tally.kinds, "line")  # native code knows no other kind
+        tally.kinds = (*tally.kinds, "line")  # native code always has lines
     ids, counts, tally.missing = count_hits(store, campaign)
     hits = dict(zip(ids.tolist(), counts.tolist(), strict=True))
     outside = set(unpack_hits(record.outside)) if record.outside else set()
@@ -122,9 +122,11 @@ def coverage_lines(tally: Tally, command: str, asked: Mapping[str, Any] | None) 
     if not tally.catalogue.targets:
         return ["coverage: nothing was measured"]
     told = [*watched_lines(tally, asked or {}), *tally.missing_lines(), f"by file: {command}"]
-    others = [kind for kind in (asked or {}).get("kinds", ()) if kind != "line"]
-    if others and any(map(is_c, tally.places)):
-        told.insert(0, f"C and C++ are measured by lines only, not by {', '.join(others)}")
+    native = {target.kind for target in tally.catalogue.targets if is_c(target.file)}
+    others = [kind for kind in (asked or {}).get("kinds", ()) if kind not in native]
+    if native and others:
+        measured = "lines and branches" if "branch" in native else "lines only"
+        told.insert(0, f"C and C++ are measured by {measured}, not by {', '.join(others)}")
     return [f"coverage: {tally.summary()}", *(f"  {line}" for line in told)]
 
 
