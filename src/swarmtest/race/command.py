@@ -119,6 +119,7 @@ class _RaceCommand(HelpfulCommand):
 @click.option(
     "--after",
     metavar="FAULT | FILE",
+    shell_complete=completion.faults,
     help="After a fix: try schedules near the one that showed this fault, and bound how many fail.",
 )
 @click.option(
