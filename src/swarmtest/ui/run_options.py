@@ -299,8 +299,8 @@ def avoid_option(command: Command) -> Command:
         metavar="FAULT",
         shell_complete=completion.faults,
         help="Leave out the features that trigger a fault of an earlier campaign, so that other "
-        "faults are found; `known`: all faults so far. May be repeated. A fault that is avoided, "
-        "and shows all the same, does not fail.",
+        "faults are found; `known`: all faults so far. May be repeated. If the fault shows "
+        "nevertheless, it does not count as a failure.",
     )(command)
 
 
