@@ -16,6 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 KINDS = {"added": "Added", "changed": "Changed", "fixed": "Fixed", "removed": "Removed"}
+LINK = re.compile(r"\]\((?!\w+:|#)([^)#\s]+)")
 UNRELEASED = re.compile(r"^## \S+ \(unreleased\)$", re.MULTILINE)
 
 
@@ -31,6 +32,9 @@ def read_changes(folder: Path) -> dict[Path, str]:
             raise SystemExit(f"{path}: name it NAME.KIND.md, with KIND one of {', '.join(KINDS)}")
         if not text or text.startswith(("-", "#")):
             raise SystemExit(f"{path}: write sentences, without a bullet or a heading")
+        for link in LINK.findall(text):
+            if not (folder.parent / link).exists():
+                raise SystemExit(f"{path}: {link} is not there: links begin beside CHANGELOG.md")
         changes[path] = "- " + text.replace("\n", "\n  ")
     return changes
 

@@ -13,7 +13,7 @@ from swarmtest.analysis.discovery import Discovery, FoundTarget
 from swarmtest.compare.comparison import Comparison, compare, compare_campaigns
 from swarmtest.compare.detection import ANY
 from swarmtest.compare.equal_effort import SHARES
-from swarmtest.compare.views import comparison_text, conclusions
+from swarmtest.compare.views import comparison_text, conclusions, detection_parts
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Source, Target, pack_hits
 from swarmtest.store import open_store
@@ -534,3 +534,8 @@ def test_tests_whose_coverage_is_missing_are_told(store):
     store.record(number, [TrialRecord(99, b"", hits=pack_hits(line), missing="killed")])
     notes = compare_campaigns(store, [1, 2]).notes
     assert any("campaign 2: the coverage of 1 of 6 tests is not known" in note for note in notes)
+
+
+def test_a_screen_too_narrow_for_curves_shows_tables_without_them():
+    parts = detection_parts(compared([*TWO, *TWO], cpu={"coin": 0.00321}), width=57)
+    assert [line for part in parts for line in part.splitlines() if len(line) > 57] == []

@@ -83,3 +83,13 @@ def test_a_file_that_cannot_be_joined_is_named(
 
 def test_our_own_changes_can_be_joined() -> None:
     changelog.read_changes(ROOT / "changes")
+
+
+def test_a_link_begins_beside_the_changelog(project: Path) -> None:
+    (project / "changes" / "lost.added.md").write_text("See [races](../docs/races.md).\n")
+    with pytest.raises(SystemExit, match=r"\.\./docs/races\.md is not there"):
+        changelog.main(["0.2.0", "2026-12-01"], project)
+
+
+def test_the_changes_of_this_repository_can_be_joined() -> None:
+    assert changelog.read_changes(ROOT / "changes") is not None

@@ -212,8 +212,8 @@ def propensities_of(evidence: Evidence) -> Propensities:
         if silent.any():
             share = silent.mean()
             notes.append(
-                f"campaign {campaign}: in {share:.0%} of the tests weights decide which features "
-                "are in; those say nothing about enabling, only about amounts"
+                f"campaign {campaign}: {share:.0%} of the tests draw a weight for each feature, "
+                "and switch none on or off by chance; they show only how much of a feature matters"
             )
         tied = _constrained_features(space)
         if tied:

@@ -30,6 +30,8 @@ class Budget:
 
     >>> Budget(tests=1000).describe()
     '1,000 tests'
+    >>> Budget(wall_seconds=1200, cpu_seconds=90).describe()
+    '20 min or 90 s of CPU time'
     """
 
     tests: int | None = None
@@ -52,9 +54,9 @@ class Budget:
         if self.tests is not None:
             words.append(f"{self.tests:,} test{'s' * (self.tests != 1)}")
         if self.wall_seconds is not None:
-            words.append(f"{self.wall_seconds:g} s")
+            words.append(_time_text(self.wall_seconds))
         if self.cpu_seconds is not None:
-            words.append(f"{self.cpu_seconds:g} s of CPU")
+            words.append(f"{_time_text(self.cpu_seconds)} of CPU time")
         if self.faults is not None:
             words.append("the first fault" if self.faults == 1 else f"{self.faults} faults")
         if self.saturation is not None:
@@ -64,6 +66,18 @@ class Budget:
     def to_json(self) -> dict[str, Any]:
         """Return the limits that are set, by name."""
         return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+def _time_text(seconds: float) -> str:
+    """Return a limit as people say it: whole minutes and hours by name.
+
+    >>> _time_text(60), _time_text(1200), _time_text(8 * 3600), _time_text(0.5)
+    ('60 s', '20 min', '8 h', '0.5 s')
+    """
+    for length, unit in ((3600, "h"), (60, "min")):
+        if seconds >= 2 * length and seconds % length == 0:
+            return f"{seconds / length:,.0f} {unit}"
+    return f"{seconds:g} s"
 
 
 @dataclass

@@ -66,8 +66,7 @@ def _legend(comparison: Comparison) -> list[str]:
 def _cut_text(cut: Cut, comparison: Comparison, width: int) -> str:
     title = "AT EQUAL TESTS" if cut.unit == "tests" else "AT EQUAL CPU TIME"
     parts = [
-        f"{title}: the first {amount(cut.limit, cut.unit)} of each run "
-        f"(campaign {cut.shortest} has no more)",
+        wrapped(f"{title}: {_part_of_runs(cut)}", width),
         _efforts(cut, width),
         _reaches(cut, comparison, width),
         _differences(cut, comparison, width),
@@ -303,7 +302,12 @@ def _table(
         rows = grouped([*zip(*columns.values(), strict=True)])
         text = fitted(tuple(columns), rows, right, width, cut=[1])
         if not width or (widest(text) <= width and not _is_cut(columns["strategy"], text)):
-            break
+            return text
+    if widest(text) > width:  # the screen is too narrow for any curve
+        columns = {**before, **_p_values(waits)}
+        rows = grouped([*zip(*columns.values(), strict=True)])
+        right = right[: len(before)] + right[len(before) + 1 :]
+        text = fitted(tuple(columns), rows, right, width, cut=[1])
     return text
 
 

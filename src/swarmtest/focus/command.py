@@ -99,7 +99,13 @@ def target_options(command: click.decorators.FC) -> click.decorators.FC:
             help="What was changed since a git revision (for a branch: since you branched off), "
             "committed or not.",
         ),
-        click.option("--fault", multiple=True, metavar="ID", help="A fault that was found before."),
+        click.option(
+            "--fault",
+            multiple=True,
+            metavar="ID",
+            shell_complete=completion.faults,
+            help="A fault that was found before.",
+        ),
         click.option(
             "--mutant", multiple=True, metavar="ID", help="A mutant that a test has killed."
         ),

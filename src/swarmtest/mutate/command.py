@@ -48,6 +48,7 @@ _TESTS = 200
     "--campaign",
     type=campaign_number,
     metavar="N",
+    shell_complete=completion.campaigns,
     help="The campaign whose tests are run.  [default: the newest]",
 )
 @click.option(

@@ -109,13 +109,17 @@ class _RaceCommand(HelpfulCommand):
     "--isolated", is_flag=True, help="Run each test in its own process; scripts always do."
 )
 @click.option(
-    "--save",
+    "-o",
+    "--output",
+    "save",
+    shell_complete=completion.files,
     metavar="FILE",
     help="Write a pytest test that replays the race (.py), or its diagram for Mermaid (.mmd).",
 )
 @click.option(
     "--after",
     metavar="FAULT | FILE",
+    shell_complete=completion.faults,
     help="After a fix: try schedules near the one that showed this fault, and bound how many fail.",
 )
 @click.option(
@@ -162,7 +166,7 @@ def race(context: click.Context, /, path: str | None, **options: Any) -> int:
         return _search_systematically(reference, options)
     if options["save"] and (native or not options["save"].endswith((".py", ".mmd"))):
         raise UserError(
-            "--save writes a test of a Python program: name a file that ends in .py, or in .mmd "
+            "--output writes a test of a Python program: name a file that ends in .py, or in .mmd "
             "for its diagram"
         )
     parse_reduction_time(options)
@@ -304,8 +308,8 @@ def _search_systematically(reference: str, options: dict[str, Any]) -> int:
     """Run all schedules with few preemptions."""
     if options["save"] or options["kinds"] or options["mode"] == "noise":
         raise UserError(
-            "--preemptions tries all schedules and keeps no campaign: it goes with neither --save "
-            "nor --coverage nor --noise"
+            "--preemptions tries all schedules and keeps no campaign: it goes with neither "
+            "--output nor --coverage nor --noise"
         )
     budget = parse_budget(options) or _SYSTEMATIC_BUDGET
     searched = search_all(

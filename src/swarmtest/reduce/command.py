@@ -42,7 +42,8 @@ from swarmtest.ui.terminal.text import json_text
     "--keep",
     multiple=True,
     metavar="WHAT",
-    help="What the smaller test has to keep; see above. If repeated, all of it must be kept.",
+    help="What the smaller test has to keep: fault, coverage, coverage=90, line=FILE:LINE, ...; "
+    "--help-all lists all. May be repeated: then all of it is kept.",
 )
 @click.option(
     "-o",

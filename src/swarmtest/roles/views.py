@@ -181,7 +181,7 @@ def pair_lines(pairs: Sequence[Pair]) -> list[str]:
         f"{pair.sentence()} (with {pair.other}: {_part(pair.with_other)}; "
         f"without: {_part(pair.without_other)})"
         for pair in pairs
-    ] or ["no interplay of two features that could be shown"]
+    ] or ["no two features were shown to act together"]
 
 
 def _part(part: ConditionalRole) -> str:
@@ -238,12 +238,12 @@ def study_lines(
     lines = [f"{target}  {one_line(target.detail)}".rstrip(), f"  {_hit_by(study, target, roles)}"]
     sections = [
         (
-            "enabled or not: of the hits, how many contain the feature",
+            "on or off: how many of the hits have the feature",
             role_lines(roles, rate, everything, screen),
         ),
         ("how often tests hit", effect_lines(study.effects(target), roles)),
-        ("how much of it, where it is enabled", amount_lines(study.amounts(target), rate)),
-        ("together with another", pair_lines(study.pairs(target))),
+        ("how much of it, where it is on", amount_lines(study.amounts(target), rate)),
+        ("in pairs", pair_lines(study.pairs(target))),
         ("values of settings", setting_lines(study.settings(target))),
     ]
     for title, body in sections:
@@ -284,7 +284,7 @@ def _hit_by(study: Study, target: Target, roles: Sequence[FeatureRole]) -> str:
     informative = max((role.hits for role in roles), default=0)
     text = f"hit by {plural(hits, 'test')} of {study.evidence.n:,}"
     if informative and informative < hits - 0.5:
-        text += f"; {_count(informative)} of them say something about enabling"
+        text += f"; in {_count(informative)} of them chance switched features on or off"
     return text
 
 

@@ -249,7 +249,7 @@ def _summary(suite: Suite) -> list[str]:
     lines.append(f"chosen: {plural(suite.chosen, 'whole test')} ({suite.method}), {_proof(suite)}")
     before, now = suite.parts
     lines.append(
-        f"reduced: from {plural(before, part)} to {now:,} (SRR {format_percent(suite.srr)}), "
+        f"reduced: from {plural(before, part)} to {now:,} ({format_percent(suite.srr)} smaller), "
         f"from {duration(suite.seconds[0])} to {duration(suite.seconds[1])}; "
         f"all tests took {duration(suite.trials_seconds)}"
     )

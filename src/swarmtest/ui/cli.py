@@ -124,7 +124,8 @@ COMMAND_GROUPS = {
     },
     "Keep": {
         "suite": CommandEntry(
-            "swarmtest.suite.command:suite", "Write a few short tests that reach what all reached."
+            "swarmtest.suite.command:suite",
+            "Write a few short tests that together reach everything.",
         ),
         "doctor": CommandEntry(
             "swarmtest.ui.commands.doctor:doctor",

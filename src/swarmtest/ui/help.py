@@ -28,18 +28,23 @@ COMMON = {
     "reduce": "--keep --output --time --coverage --workers",
     "mutate": "--campaign --pytest --sample --diff --output --workers",
     "suite": "--output --keep --keep-parts --kind --time",
-    "race": "--tests --time --cover --save --after --timeout --workers",
+    "race": "--tests --time --cover --output --after --timeout --workers",
     "roles": "--kind --summary --output --json",
     "why": "--runs --cpu-time --all --json",
     "coverage": "--show --targets --kind --unreached --output",
     "plan": "--together --ways --tests --chance --strategy",
     "faults": "--all --mark --note --inputs --json",
-    "replay": "--save --no-run --pdb --times --faults",
+    "replay": "--output --no-run --pdb --times --faults",
     "search run": "--engine --points --time --workers",
 }
 """The options that the short help of a command shows. Commands that are not here show all."""
 
-OLD_NAMES = {"suite": {"--kinds": "--kind"}, "search run": {"-w": "-j"}}
+OLD_NAMES = {
+    "suite": {"--kinds": "--kind"},
+    "search run": {"-w": "-j"},
+    "replay": {"--save": "--output"},
+    "race": {"--save": "--output"},
+}
 """Options that are accepted under a former name, which no help page shows, until 0.3."""
 
 _GROUPS = {
@@ -97,11 +102,12 @@ class HelpfulCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments, with former names of options replaced."""
         renamed = OLD_NAMES.get(ctx.command_path.partition(" ")[2], {})
+        end = args.index("--") if "--" in args else len(args)  # the rest is for another program
         words = []
-        for arg in args:
+        for arg in args[:end]:
             name, equals, value = arg.partition("=")
             words.append(renamed.get(name, name) + equals + value)
-        return super().parse_args(ctx, words)
+        return super().parse_args(ctx, words + args[end:])
 
     def common_options(self, ctx: click.Context) -> frozenset[str]:
         """Return the names of the options in the short help; none means all."""
@@ -179,11 +185,26 @@ def _split(text: str) -> tuple[list[str], list[str]]:
 
 
 class HelpfulGroup(click.Group):
-    """A command with commands of its own, of which the examples fit the terminal."""
+    """A command with commands of its own, whose help begins with examples, too."""
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the purpose of the group, with its examples."""
-        write_text_of_group(formatter, self.help or "")
+        """Write examples, and then the purpose of the group."""
+        examples, paragraphs = _split(self.help or "")
+        write_examples(formatter, examples)
+        for paragraph in paragraphs:
+            _write_block(formatter, paragraph)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what each command does, as a whole sentence."""
+        commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [
+                    (name, " ".join(_split(command.help or "")[1][0].split()))
+                    for name, command in commands.items()
+                    if command is not None
+                ]
+            )
 
 
 def write_text_of_group(formatter: click.HelpFormatter, text: str) -> None:

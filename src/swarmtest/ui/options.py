@@ -101,20 +101,23 @@ def campaign_numbers(word: str) -> list[int]:
     return [*range(low, high + 1)]
 
 
+def all_campaign_numbers(
+    context: click.Context, parameter: click.Parameter, words: tuple[str, ...]
+) -> list[int]:
+    """Return the campaigns that several words name: a callback of an argument or option."""
+    for word in words:
+        if not campaign_numbers(word):
+            raise UserError(f"{word!r}: name campaigns like 7, 3-9, or latest")
+    return [number for word in words for number in campaign_numbers(word)]
+
+
 def campaigns_argument(command: Command) -> Command:
     """Add the argument ``[CAMPAIGN]...``: numbers, ranges like ``3-9``, and ``latest``."""
-
-    def numbers(context: click.Context, parameter: object, words: tuple[str, ...]) -> list[int]:
-        for word in words:
-            if not campaign_numbers(word):
-                raise UserError(f"{word!r}: name campaigns like 7, 3-9, or latest")
-        return [number for word in words for number in campaign_numbers(word)]
-
     return click.argument(
         "campaigns",
         nargs=-1,
         metavar="[CAMPAIGN]...",
-        callback=numbers,
+        callback=all_campaign_numbers,
         shell_complete=completion.campaigns,
     )(command)
 

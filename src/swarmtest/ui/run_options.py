@@ -19,6 +19,7 @@ from swarmtest.coverage.options import PROBES, CoverageOptions
 from swarmtest.processes.limits import memory_limited
 from swarmtest.subjects.learned_values import SUFFIX
 from swarmtest.subjects.loading import SubjectReference
+from swarmtest.ui import completion
 from swarmtest.ui.options import Command
 
 if TYPE_CHECKING:
@@ -296,9 +297,10 @@ def avoid_option(command: Command) -> Command:
         "--avoid",
         multiple=True,
         metavar="FAULT",
+        shell_complete=completion.faults,
         help="Leave out the features that trigger a fault of an earlier campaign, so that other "
-        "faults are found; `known`: all faults so far. May be repeated. A fault that is avoided, "
-        "and shows all the same, does not fail.",
+        "faults are found; `known`: all faults so far. May be repeated. If the fault shows "
+        "nevertheless, it does not count as a failure.",
     )(command)
 
 

@@ -67,7 +67,7 @@ def outcome_text(
     progress = outcome.progress
     rate = progress.tests / progress.wall_seconds if progress.wall_seconds else 0.0
     lines = [
-        f"campaign {outcome.campaign}: {outcome.reason}: {progress.tests:,} tests, "
+        f"campaign {outcome.campaign}: {outcome.reason}: {plural(progress.tests, 'test')}, "
         f"{plural(progress.steps, subject.part)} in {progress.wall_seconds:.1f} s "
         f"({rate:,.0f} tests/s), "
         f"{plural(len(outcome.faults), 'distinct fault')}"

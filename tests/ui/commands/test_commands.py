@@ -251,7 +251,7 @@ def test_delete_does_what_it_is_answered(answer, told, place, swarmtest, tmp_pat
 def test_campaigns_are_named_by_number_range_or_latest(place, swarmtest, tmp_path):
     store = tmp_path / "copied.db"
     usual = place / ".swarmtest" / "swarmtest.db"
-    for campaigns in (["latest"], ["1"], ["1"]):
+    for campaigns in (["latest"], ["1"], ["1-1"]):
         swarmtest("copy", usual, store, *(f"-c{name}" for name in campaigns), cwd=place)
     numbers = [row["campaign"] for row in json_rows(swarmtest("list", "--json", cwd=place))]
     latest = json.loads(swarmtest("show", "latest", "--json", cwd=place).stdout)

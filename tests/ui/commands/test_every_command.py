@@ -197,6 +197,9 @@ def test_a_shell_completes_what_there_is(cupboard, monkeypatch):
     ((kind, fault),) = completed(["why"], "")
     assert kind == "plain"
     assert re.fullmatch(r"[0-9a-f]{8}", fault)
+    for words in (["run", "stack.py", "--avoid"], ["focus", "stack.py", "--fault"]):
+        assert completed(words, fault[:3]) == [("plain", fault)]
+    assert completed(["mutate", "--campaign"], "l") == [("plain", "latest")]
     assert completed(["replay"], "saved") == [("file", "saved")]
 
 

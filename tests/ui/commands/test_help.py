@@ -32,8 +32,17 @@ def test_a_help_page_fits_on_a_screen_and_begins_with_examples(name):
     lines = help_page(name).splitlines()
     assert len(lines) <= SCREEN
     assert max(map(len, lines)) <= 80
-    if name != "search":  # a group: its examples come after it says what a space is
-        assert all(line.startswith("  swarmtest ") for line in lines[2:4])
+    assert all(line.startswith("  swarmtest ") for line in lines[2:4])
+    assert name != "search" or not any(line.endswith("...") for line in lines[2:])
+
+
+def test_a_former_name_of_an_option_is_accepted_but_not_after_two_dashes():
+    context = context_of("replay")
+    context.command.parse_args(context, ["1#2", "--save", "t.py"])
+    assert context.params["save"] == "t.py"
+    context = context_of("replay")
+    context.command.parse_args(context, ["-o", "t.py", "--", "--save"])
+    assert (context.params["save"], context.params["test"]) == ("t.py", "--save")
 
 
 @pytest.mark.parametrize("name", COMMON)

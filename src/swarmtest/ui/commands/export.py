@@ -20,8 +20,8 @@ from swarmtest.ui import completion
 from swarmtest.ui.help import HelpfulCommand
 from swarmtest.ui.options import (
     STORE_IN_USE,
+    all_campaign_numbers,
     campaign_argument,
-    campaign_number,
     campaigns_argument,
     existing_store,
     latest_campaign,
@@ -128,12 +128,13 @@ def _agrees(question: str) -> bool:
     "-c",
     "--campaign",
     "campaigns",
-    type=campaign_number,
+    callback=all_campaign_numbers,
     multiple=True,
     metavar="CAMPAIGN",
-    help="Copy only this campaign. May be repeated.  [default: all]",
+    shell_complete=completion.campaigns,
+    help="Copy only this campaign, or a range like 3-9. May be repeated.  [default: all]",
 )
-def copy(source: str, destination: str, campaigns: tuple[int, ...]) -> None:
+def copy(source: str, destination: str, campaigns: list[int]) -> None:
     """Copy campaigns from one store to another.
 
     \b
@@ -147,7 +148,7 @@ def copy(source: str, destination: str, campaigns: tuple[int, ...]) -> None:
     click.get_current_context().meta[STORE_IN_USE] = source
     with existing_store(source) as old:
         everything = [record.id for record in old.campaigns()]
-        numbers = named_campaigns(old, [*campaigns]) if campaigns else everything
+        numbers = named_campaigns(old, campaigns) if campaigns else everything
         for number in numbers:
             _refuse_unfinished(old, number)
         if not numbers:

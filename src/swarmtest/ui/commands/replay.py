@@ -48,7 +48,12 @@ from swarmtest.ui.run_options import own_memory_option, timeout_option
     shell_complete=completion.faults,
 )
 @click.option(
-    "--save", metavar="FILE", help="Write the test as JSON, or as code if FILE ends in .py."
+    "-o",
+    "--output",
+    "save",
+    shell_complete=completion.files,
+    metavar="FILE",
+    help="Write the test as JSON, or as code if FILE ends in .py.",
 )
 @timeout_option
 @own_memory_option

@@ -36,6 +36,7 @@ from swarmtest.ui.report.faults import ReportedFault, TestCode, known_faults
 from swarmtest.ui.report.figures import DiscoveryPlot, PlottedCurve
 from swarmtest.ui.svg import Scale, element, line, picture, text
 from swarmtest.ui.terminal.reduced_tests import as_shown, reduction_line, replay_words
+from swarmtest.ui.terminal.shown_code import folded_lines
 from swarmtest.ui.terminal.tables import (
     command_text,
     configuration_text,
@@ -307,7 +308,7 @@ def _fault_code(record: FaultRecord) -> TestCode:
         code = record.code or test_code(record.test, StoredTests())
     except ValueError:  # not even JSON
         code = str(record.test)
-    return _cut(code.rstrip().splitlines())
+    return _cut(folded_lines(code))
 
 
 def _cut(lines: Sequence[str]) -> TestCode:

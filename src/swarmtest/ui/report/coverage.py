@@ -248,7 +248,8 @@ def coverage_of(
     unknown = study.evidence.n - tests
     if unknown:
         left_out.append(f"{plural(unknown, 'test')} whose coverage is not known")
-    left_out.append(f"features beyond the {MOST_ROLES} clearest of each line")
+    if len(study.evidence.features) > MOST_ROLES:
+        left_out.append(f"of each line, features beyond the {MOST_ROLES} with the clearest roles")
     why_none = (
         nothing_watched(study.store.campaign(study.evidence.campaigns[0])) if not files else ""
     )

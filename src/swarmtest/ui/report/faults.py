@@ -23,6 +23,7 @@ from swarmtest.ui.report.reproduce import roles_command
 from swarmtest.ui.report.tables import HtmlTable, amount_table, role_table
 from swarmtest.ui.terminal.fault_lives import life_lines
 from swarmtest.ui.terminal.reduced_tests import as_shown, is_smaller, reduction_line, replay_words
+from swarmtest.ui.terminal.shown_code import folded_lines
 from swarmtest.ui.terminal.tables import command_text, fault_configurations, test_code
 from swarmtest.ui.terminal.text import elided
 from swarmtest.why.explanation import Explanation, explanations_of
@@ -298,5 +299,5 @@ def _view(study: Study, fault: ReportedFault, target: Target, varied: bool) -> F
 
 
 def _code(record: FaultRecord) -> TestCode:
-    lines = (record.code or test_code(record.test, StoredTests())).rstrip().splitlines()
+    lines = folded_lines(record.code or test_code(record.test, StoredTests()))
     return TestCode("\n".join(lines[:_MAX_CODE_LINES]), max(len(lines) - _MAX_CODE_LINES, 0))

@@ -18,7 +18,7 @@ from importlib.resources import files
 from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from swarmtest.analysis.discovery import discovery
 from swarmtest.campaign.liveness import status_in
@@ -109,9 +109,24 @@ def environment(*packages: str) -> Environment:
     templates.filters["source"] = _source
     templates.filters["percent"] = lambda share: format_percent(share, 1)
     templates.filters["plural"] = plural
+    templates.filters["prose"] = prose
     templates.filters["spans"] = spans
     templates.filters["kind_name"] = lambda kind: words_for(kind)[1]
     return templates
+
+
+def prose(sentence: str) -> Markup:
+    """Return a sentence as HTML: what is in backticks becomes code.
+
+    >>> prose("use `--coverage line` & wait")
+    Markup('use <code>--coverage line</code> &amp; wait')
+    """
+    parts = str(sentence).split("`")
+    if len(parts) % 2 == 0:  # one without its partner
+        return escape(printable(sentence))
+    shown = [escape(printable(part)) for part in parts]
+    shown[1::2] = [Markup("<code>{}</code>").format(part) for part in shown[1::2]]
+    return Markup("").join(shown)
 
 
 def _source(listing: SourceListing, coloured: bool) -> tuple[Markup, ...]:

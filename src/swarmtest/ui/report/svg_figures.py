@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 
 from swarmtest.analysis.role_cells import FIXED, INSUFFICIENT, IRRELEVANT, SUPPRESSOR, TRIGGER
-from swarmtest.core.formatting import duration, format_percent, p_value, percent_interval
+from swarmtest.core.formatting import duration, format_percent, p_value, percent_interval, plural
 from swarmtest.roles.roles import FeatureRole
 from swarmtest.ui.report.fault_bars import FaultBars, fault_bars_svg
 from swarmtest.ui.report.figures import (
@@ -205,7 +205,7 @@ def heat_map_svg(heat: HeatMap, width: float = _MAP_WIDTH) -> str:
 
 
 def _block(heat: HeatMap, group: HeatGroup, y: float) -> str:
-    parts = [text(4, y + 15, f"{group.label}: {group.tests:,} tests", "group")]
+    parts = [text(4, y + 15, f"{group.label}: {plural(group.tests, 'test')}", "group")]
     parts.append(_bars(heat, group, y + _HEAD))
     y += _HEAD + _BARS + 4
     parts += [_row(heat, row, y + _CELL * number) for number, row in enumerate(group.rows)]
@@ -242,7 +242,7 @@ def _bars(heat: HeatMap, group: HeatGroup, y: float) -> str:
         )
         hover = element("rect", x=x - 3, y=y, width=_CELL, height=_BARS, cls="row")
         enabled = format_percent(share, 1)
-        words = f"{name}: enabled in {enabled} of {group.tests:,} tests ({group.label})"
+        words = f"{name}: enabled in {enabled} of {plural(group.tests, 'test')} ({group.label})"
         parts.append(element("g", bar, hover, title=words))
     return element("g", *parts)
 

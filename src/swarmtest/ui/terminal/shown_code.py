@@ -49,8 +49,17 @@ def shown_lines(code: str) -> list[str]:
     for _ in range(5):
         shop.buy(1)
     """
+    return shortened(folded_lines(code))
+
+
+def folded_lines(code: str) -> list[str]:
+    """Return all lines of a test; of a Python program, equal calls in a row are one loop.
+
+    >>> folded_lines("import shop" + 4 * "\\nshop.buy(1)")[1:]
+    ['for _ in range(4):', '    shop.buy(1)']
+    """
     lines = code.rstrip().splitlines()
-    return shortened(folded(lines) if _is_python(code) else lines)
+    return folded(lines) if _is_python(code) else lines
 
 
 def _is_python(code: str) -> bool:

@@ -161,7 +161,7 @@ def configuration_text(configuration: Configuration) -> str:
     """
     names = configuration.space.feature_names
     if len(names) <= _MAX_NAMES:
-        return str(configuration)
+        return str(configuration).removesuffix(" (renormalised)")  # how weights are read
     off = [name for i, name in enumerate(names) if not configuration.bits >> i & 1]
     on = [name for i, name in enumerate(names) if configuration.bits >> i & 1]
     count = f"{len(on)} of {len(names)} features"
