@@ -44,9 +44,8 @@ compilers: setup
 browser:
 	@sh tools/browser.sh
 
-# Three workers on two cores: many tests wait for processes that they have started.
 unit: setup compilers browser
-	$(BIN)/python -m pytest -q -n 3 --dist worksteal
+	$(BIN)/python tools/run_tests.py
 
 docs: setup
 	@$(BIN)/python tools/site.py

@@ -304,7 +304,8 @@ class BranchNumbers:
             return numbers
         others = [self._through_table(step) for step in steps[~is_branch].tolist()]
         more = np.array([number for number in others if number >= 0], "<u4")
-        return np.concatenate([numbers, more])
+        joined: Slots = np.concatenate([numbers, more])
+        return joined
 
     def _through_table(self, step: int) -> int:
         """Return the target of a step through a table of jumps; -1 if it is none."""
