@@ -299,13 +299,12 @@ class BranchNumbers:
         places = np.searchsorted(self._steps, steps)
         places[places == len(self._steps)] = 0
         is_branch = self._steps[places] == steps if len(self._steps) else np.zeros(len(steps), bool)
-        numbers = self._targets[places[is_branch]]
+        numbers: Slots = self._targets[places[is_branch]]
         if not self._tables:
             return numbers
         others = [self._through_table(step) for step in steps[~is_branch].tolist()]
         more = np.array([number for number in others if number >= 0], "<u4")
-        joined: Slots = np.concatenate([numbers, more])
-        return joined
+        return np.concatenate([numbers, more])
 
     def _through_table(self, step: int) -> int:
         """Return the target of a step through a table of jumps; -1 if it is none."""
