@@ -46,8 +46,9 @@ def found(name: str, tests: int = 100) -> RaceTest:
         outcome = Campaign(subject, "coin", tests, workers=1, store=store).run()
         assert len(outcome.faults) == 1
         allowed = ReductionTime(total=300.0)
-        reductions = reduce_faults(subject, store, outcome.campaign, allowed).reductions
-    [small] = reductions.values()
+        reduced = reduce_faults(subject, store, outcome.campaign, allowed)
+        assert (reduced.reasons, reduced.untried) == ({}, ())
+    [small] = reduced.reductions.values()
     return RaceTest.from_json(json.loads(str(small.test)))
 
 
