@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import shutil
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -212,9 +211,10 @@ def test_completion_is_silent_without_a_store(tmp_path, monkeypatch, capsys):
 
 def test_what_a_store_of_others_says_is_not_typed_into_the_shell(cupboard, tmp_path, monkeypatch):
     path = tmp_path / "theirs.db"
-    shutil.copy(cupboard / ".swarmtest" / "swarmtest.db", path)
     monkeypatch.setenv("SWARMTEST_STORE", str(path))
-    with contextlib.closing(sqlite3.connect(path)) as store, store:
+    mine = sqlite3.connect(cupboard / ".swarmtest" / "swarmtest.db")
+    with contextlib.closing(mine), contextlib.closing(sqlite3.connect(path)) as store, store:
+        mine.backup(store)
         store.execute("PRAGMA foreign_keys = OFF")
         store.execute("UPDATE campaigns SET subject = 'a\nplain\n$(reboot)\x1b]0;x\x07'")
         for table, column in (("faults", "id"), ("reductions", "fault"), ("block_faults", "fault")):
