@@ -107,6 +107,15 @@ class Inputs:
                 chosen = self._random.sample(READING, 22 if inside else 7)
                 for command in [*chosen, *self._random.sample(RUNNING, 6 if inside else 2)]:
                     yield self._input("hostile text", name, command, prepare=prepare)
+            for command in ("show", "replay"):
+                completing = {"COMP_WORDS": f"swarmtest {command} ", "COMP_CWORD": "2"}
+                completing["_SWARMTEST_COMPLETE"] = "zsh_complete"
+                completing["SWARMTEST_STORE"] = stores.STORE
+                around = Surroundings(env=completing)
+                prepare = partial(_spoil, text=text, inside=True)
+                yield HostileInput(
+                    "completion", f"{kind}: {command}", (), prepare=prepare, surroundings=around
+                )
         for command in ON_TERMINAL:
             prepare = partial(_spoil, text=stores.TEXTS["terminal escapes"], inside=True)
             around = Surroundings(terminal=True, env={"TERM": "xterm-256color"})
@@ -261,6 +270,10 @@ class Inputs:
             prepare = partial(code.inject, name=name)
             for command in calls:
                 yield self._input("code in tests", name, command, prepare=prepare)
+        for name, calls in code.NAMED.items():
+            prepare = partial(code.name_functions, what=name)
+            for command in calls:
+                yield self._input("named in a store", name, command, prepare=prepare)
         for name, (file, content, calls) in code.VALUES_FILES.items():
             prepare = partial(programs.write_file, name=file, content=content)
             for command in calls:

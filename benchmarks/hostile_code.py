@@ -82,6 +82,21 @@ INJECTIONS: dict[str, tuple[str, ...]] = {
     "a setting of a command": _OF_COMMANDS,
 }
 """What of a test is code, and the commands that write or run it."""
+NAMED = {
+    "strategy": ("resume 1 --tests 210 -q", "resume 2 --tests 210 -q", "growth 1", "plan disk.py"),
+    "subject": (
+        "replay FAULT",
+        "replay KEPT",
+        "reduce FAULT --time 5s",
+        "why FAULT --again",
+        "resume 1 --tests 210 -q",
+        "suite 1 -q",
+        "reproduce FAULT",
+        "mutate disk.py --campaign 1",
+        "triage 1",
+    ),
+}
+"""What a campaign may name, and the commands that load it."""
 _CHANGES: dict[str, Callable[[Any, str], None]] = {
     "a reference": _with_step(lambda call: [{"$ref": f"0 if {call} else 0"}]),
     "a name": _with_step(lambda call: [{"$ref": 77}, {"$name": f"builtins:{call}"}]),
@@ -98,6 +113,28 @@ _CHANGES: dict[str, Callable[[Any, str], None]] = {
     "names of rules": _with_rules,
     "a setting of a command": _with_setting,
 }
+
+
+def name_functions(place: Path, what: str) -> None:
+    """Let campaigns name what creates a file as their strategy, or their subject."""
+    path = marker(place, what)
+    with sqlite3.connect(place / STORE) as store:
+        if what == "strategy":
+            store.execute("UPDATE campaigns SET strategy = ?", (f"os:mkdir:path={path}",))
+        else:
+            reference = {"text": "code:InteractiveInterpreter", "api": True}
+            store.execute(
+                "UPDATE campaigns SET options = json_set(options, '$.subject', json(?))",
+                (json.dumps(reference),),
+            )
+            step = ["runsource", [f"__import__('os').mkdir('{path}')"]]
+            for table in ("faults", "tests", "reductions"):
+                store.execute(
+                    f"UPDATE {table} SET test = json_set(test, '$.steps', json(?)) "
+                    "WHERE json_extract(test, '$.format') LIKE '%machine%'",
+                    (json.dumps([step]),),
+                )
+    store.close()
 
 
 def inject(place: Path, name: str) -> None:

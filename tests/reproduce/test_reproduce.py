@@ -12,7 +12,8 @@ import pytest
 
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Fault
-from swarmtest.reproduce.clean_run import run_cleanly, shortened
+from swarmtest.processes.commands import ProcessEnd
+from swarmtest.reproduce.clean_run import CleanRun, run_cleanly, shortened
 from swarmtest.reproduce.issue import issue_text
 from swarmtest.reproduce.standalone_script import standalone_script
 from swarmtest.subjects import MachineSubject
@@ -181,3 +182,13 @@ def test_a_signal_is_shown_by_a_signal_only() -> None:
 def test_other_subjects_are_refused() -> None:
     with pytest.raises(UserError, match="machines and classes"):
         standalone_script(type("Other", (), {"name": "other"})(), {})
+
+
+def test_what_a_program_prints_is_text_in_the_report() -> None:
+    fault = Fault("exception", "ValueError: \x1b]0;owned\x07 [Till.pay: raise]")
+    printed = "```\n\x1b[2J\u202eowned\nValueError: \x1b]0;owned\x07\n"
+    end = ProcessEnd(1 << 8, timed_out=False, stderr=printed.encode())
+    text = issue_text(fault, "raise ValueError\n", CleanRun(end, printed))
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert text.count("````") == 2

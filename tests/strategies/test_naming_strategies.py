@@ -443,3 +443,20 @@ def test_a_name_that_is_not_of_a_class_is_no_strategy(tmp_path):
     (tmp_path / "settings_of_mine.py").write_text("FAVOURITE = 'push'\n")
     with pytest.raises(UserError, match="is not a strategy: name a class, or a function that make"):
         parse_strategy(f"{tmp_path / 'settings_of_mine.py'}:FAVOURITE")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "os:system:command=exit",
+        "os:makedirs:name=made",
+        "subprocess:Popen:args=true",
+        "numpy:load:file=x",
+        "mixture:os:abort=1,coin=1",
+    ],
+)
+def test_what_makes_no_strategy_is_not_called(text, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError):
+        parse_strategy(text)
+    assert not list(tmp_path.iterdir())

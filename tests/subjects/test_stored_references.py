@@ -65,7 +65,7 @@ def test_what_can_do_anything_is_named_by_the_user(text: str) -> None:
 
 
 def test_what_the_user_has_named_in_this_process_is_loaded_again() -> None:
-    name = "tempfile:SpooledTemporaryFile"
+    name = "mimetypes:MimeTypes"
     with pytest.raises(UserError):
         stored_reference({"text": name, "api": True})
     SubjectReference(name, api=True).load()

@@ -29,6 +29,7 @@ _UNSEEN = re.compile(
     "\ud800-\udfff\ufeff\ufffe\uffff]"
 )
 """Control characters, characters that change the direction of writing, and lone surrogates."""
+_PLAIN_ID = re.compile(r"[0-9A-Za-z]{1,40}")
 _WORD = re.compile(r"[\w.:][\w.:#-]*", re.ASCII)
 _FORMULA = re.compile(r"[\t\r]|\s*[=@]|\s*[+-](?![\w.,=/+-]*\Z)")
 """How a text begins that a spreadsheet may take for a formula.
@@ -55,6 +56,15 @@ def printable_line(text: str) -> str:
     'a\\\\nb'
     """
     return printable(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def is_plain_id(text: str) -> bool:
+    """Return whether an id can be the name of a file, or a word that a shell completes.
+
+    >>> is_plain_id("4ee18053"), is_plain_id("../4ee1"), is_plain_id("$(reboot)")
+    (True, False, False)
+    """
+    return _PLAIN_ID.fullmatch(text) is not None
 
 
 def typed_word(text: str) -> str:

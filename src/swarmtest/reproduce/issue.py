@@ -8,6 +8,7 @@ import platform
 import re
 import sys
 
+from swarmtest.core.formatting import printable, printable_line
 from swarmtest.core.result import Fault
 from swarmtest.reproduce.clean_run import CleanRun
 
@@ -17,12 +18,14 @@ _LONGEST = 40
 
 def issue_text(fault: Fault, script: str, run: CleanRun) -> str:
     """Return the report: what was expected and what happens, the script, and the versions."""
-    output = run.text.rstrip().splitlines()
+    # What the program printed is pasted into a page of somebody else: no escapes, and no fence.
+    output = printable(run.text.rstrip()).splitlines()
+    fence = "````" if any(line.startswith("```") for line in output) else "```"
     if len(output) > _LONGEST:
         output = [*output[: _LONGEST // 2], "...", *output[-_LONGEST // 2 :]]
     return "\n".join(
         [
-            f"# {title(fault)}",
+            f"# {printable_line(title(fault))}",
             "",
             "To reproduce, run this script:",
             "",
@@ -32,15 +35,15 @@ def issue_text(fault: Fault, script: str, run: CleanRun) -> str:
             "",
             "## Expected",
             "",
-            expected(fault),
+            printable(expected(fault)),
             "",
             "## Actual",
             "",
-            f"The script {run.ending}."
+            f"The script {printable_line(run.ending)}."
             if not output or run.end.timed_out or run.end.signal
             else "The script fails:",
             "",
-            *(["```", *output, "```", ""] if output else []),
+            *([fence, *output, fence, ""] if output else []),
             "## Versions",
             "",
             *(f"- {line}" for line in versions(script)),

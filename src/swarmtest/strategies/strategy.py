@@ -13,7 +13,10 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import inspect
+import os
 import re
+import sys
+import sysconfig
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -168,6 +171,8 @@ def parse_strategy(text: str) -> Strategy:
     missing = abstract & _REQUIRED.keys()
     if missing:  # a class that derives from Strategy
         raise _incomplete(head, min(missing))
+    if head not in _REGISTRY and ":" in head:
+        _refuse_other_calls(factory, head)
     try:
         created = factory(**_parameters(factory, head, arguments))
     except UserError:
@@ -181,6 +186,26 @@ def parse_strategy(text: str) -> Strategy:
             object.__setattr__(created, "strategy_source", (head, arguments))
     strategy: Strategy = created
     return strategy
+
+
+def _refuse_other_calls(factory: Callable[..., Any], head: str) -> None:
+    """Refuse what makes no strategy, before it is called.
+
+    The text may be that of a stored campaign: `resume` would call ``os:system:command=...``.
+    """
+    if inspect.isclass(factory):
+        if not callable(getattr(factory, "ask", None)):
+            raise _incomplete(head, "ask")
+        return
+    module = sys.modules.get(str(getattr(factory, "__module__", "")))
+    file = os.path.realpath(getattr(module, "__file__", None) or os.sep)
+    installed = [sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")]
+    own = inspect.isfunction(factory) and file != os.sep
+    if not own or any(file.startswith(os.path.realpath(path) + os.sep) for path in installed):
+        raise UserError(
+            f"{head!r} is not a strategy: name a class with the method ask, or a function in a "
+            "file of yours that makes one"
+        )
 
 
 def as_strategy(strategy: str | Strategy) -> Strategy:

@@ -6,12 +6,12 @@ what is not needed is not imported, and an error must not print anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import is_plain_id, printable_line
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -37,9 +37,9 @@ def campaigns(
     from click.shell_completion import CompletionItem
 
     found = [CompletionItem("latest", help="the newest campaign")]
-    for store in _stores(context):
-        records = store.campaigns()[::-1][:_MOST_SHOWN]
-        found += [CompletionItem(str(record.id), help=record.subject) for record in records]
+    records = _read(context, lambda store: store.campaigns()[::-1][:_MOST_SHOWN])
+    # A line break would begin another completion, and an escape is obeyed by the terminal.
+    found += [CompletionItem(str(r.id), help=printable_line(r.subject)) for r in records]
     return [item for item in found if item.value.startswith(incomplete)]
 
 
@@ -49,8 +49,10 @@ def faults(
     """Complete the id of a fault, or the name of a file with a test."""
     from click.shell_completion import CompletionItem
 
-    ids = {fault for store in _stores(context) for _, fault in store.fault_ids()}
-    found = [CompletionItem(id) for id in sorted(ids) if id.startswith(incomplete)]
+    ids = {fault for _, fault in _read(context, lambda store: store.fault_ids())}
+    # What is completed is typed into the shell: `$(reboot)` is the id of no fault.
+    plain = sorted(filter(is_plain_id, ids))
+    found = [CompletionItem(id) for id in plain if id.startswith(incomplete)]
     return found or files(context, parameter, incomplete)
 
 
@@ -74,12 +76,12 @@ def strategies(
     return [CompletionItem(n, help=doc) for n, doc in described if n.startswith(incomplete)]
 
 
-def _stores(context: click.Context) -> Iterator[Store]:
-    """Yield the store that the command line names, if it can be opened."""
+def _read(context: click.Context, read: Callable[[Store], Iterable[Any]]) -> list[Any]:
+    """Return what is read from the store that the command line names, if it can be read."""
     from swarmtest.store import open_store
 
     try:
         with open_store(context.params.get("store"), must_exist=True, read_only=True) as store:
-            yield store
-    except (UserError, OSError):
-        return
+            return list(read(store))
+    except Exception:  # a damaged store raises many things, and here nothing may be printed
+        return []

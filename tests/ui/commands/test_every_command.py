@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
-from click.shell_completion import BashComplete
+from click.shell_completion import BashComplete, ZshComplete
 from terminals import in_terminal
 
 from swarmtest.ui.cli import group
@@ -207,6 +209,31 @@ def test_completion_is_silent_without_a_store(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("SWARMTEST_STORE", str(tmp_path / "none.db"))
     assert completed(["show"], "") == [("plain", "latest")]
     assert completed(["why"], "") == [("file", "")]
+    assert capsys.readouterr() == ("", "")
+
+
+def test_what_a_store_of_others_says_is_not_typed_into_the_shell(cupboard, tmp_path, monkeypatch):
+    path = tmp_path / "theirs.db"
+    monkeypatch.setenv("SWARMTEST_STORE", str(path))
+    mine = sqlite3.connect(cupboard / ".swarmtest" / "swarmtest.db")
+    with contextlib.closing(mine), contextlib.closing(sqlite3.connect(path)) as store, store:
+        mine.backup(store)
+        store.execute("PRAGMA foreign_keys = OFF")
+        store.execute("UPDATE campaigns SET subject = 'a\nplain\n$(reboot)\x1b]0;x\x07'")
+        for table, column in (("faults", "id"), ("reductions", "fault"), ("block_faults", "fault")):
+            store.execute(f"UPDATE {table} SET {column} = '$(reboot)'")
+    assert completed(["why"], "") == [("file", "")]
+    completion = ZshComplete(group, {}, "swarmtest", "_SWARMTEST_COMPLETE")
+    shown = [completion.format_completion(i) for i in completion.get_completions(["show"], "")]
+    assert len(shown) > 1
+    assert all(text.count("\n") == 2 and "\x1b" not in text for text in shown)
+
+
+def test_completion_is_silent_with_a_damaged_store(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "damaged.db"
+    path.write_bytes(b"SQLite format 3\0" + b"\xff" * 5000)
+    monkeypatch.setenv("SWARMTEST_STORE", str(path))
+    assert completed(["show"], "") == [("plain", "latest")]
     assert capsys.readouterr() == ("", "")
 
 

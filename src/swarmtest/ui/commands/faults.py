@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 import time
 
@@ -11,7 +10,7 @@ import click
 
 from swarmtest.campaign.reduced_faults import reductions_of
 from swarmtest.core.errors import UserError, did_you_mean
-from swarmtest.core.formatting import printable, typed_word
+from swarmtest.core.formatting import is_plain_id, printable, typed_word
 from swarmtest.roles.roles import FeatureRole
 from swarmtest.roles.views import role_lines, study_or_none
 from swarmtest.store import open_store
@@ -51,8 +50,6 @@ from swarmtest.ui.terminal.text import one_line
 from swarmtest.why.explanation import explanations_of
 from swarmtest.why.views import explanation_lines
 
-_FILE_NAME = re.compile(r"[0-9A-Za-z]{1,40}")
-"""The id of a fault, where it becomes the name of a file."""
 _STATES = ("open", BACK, "known", "fixed")
 """The order of states in a list: what is to be done comes first."""
 
@@ -157,7 +154,7 @@ def _write_inputs(opened: Store, number: int, fault: str | None, directory: str)
             signature = one_line(record.signature)
             click.echo(f"{one_line(record.id)}  {signature}: its test was not stored", err=True)
             continue
-        if not _FILE_NAME.fullmatch(record.id):
+        if not is_plain_id(record.id):
             # It becomes a path, and whoever wrote the store chose it.
             raise UserError(f"{record.id!r} is not the id of a fault: is the store damaged?")
         (place / record.id).write_bytes(input_of_test(json.loads(record.test)))
