@@ -617,6 +617,31 @@ def test_a_feature_may_need_the_arguments_of_another_step():
     assert found.named == {"put", "take", "take_like", "count"}
 
 
+class Shop(Machine):
+    """An order with the key 3 loses its value."""
+
+    steps = 6
+
+    def start(self) -> None:
+        self.orders: dict[int, int] = {}
+
+    @action(orders=sampled_from([{}, {3: 17, 8: 2}, {8: 2}, {1: 1, 2: 2}]))
+    def order(self, orders: dict[int, int]) -> None:
+        self.orders |= orders
+
+    @action
+    def deliver(self) -> None:
+        assert 3 not in self.orders
+
+
+def test_a_dictionary_that_matters_is_neither_exactly_so_nor_of_any_value():
+    order = {"$dict": [[3, 17], [8, 2]]}
+    found = explain_test(
+        *steps_of(Shop, Step("order", (order,)), Step("deliver", ())), confirming=False
+    )
+    assert found.paragraph.startswith("needs order, then deliver; with some values of order.orders")
+
+
 # Other failing tests of the same fault.
 
 

@@ -44,6 +44,8 @@ MOST_ORDERED = 12
 """Steps of the longest test in which every pair is reordered; in longer ones, neighbours are."""
 _DRAWN_ALTERNATIVES = 3
 _BORROWED_ALTERNATIVES = 3
+_TRIED_WHOLE = (dict, set, frozenset)
+"""What has parts that are not changed one by one, so that other values differ in all of them."""
 _BISECTIONS = 12
 """Runs to find the exact bound of a value."""
 
@@ -180,6 +182,8 @@ def _in_words(
     """Return which values keep the fault: a kind and words."""
     if not gone:
         return "any", "any value"
+    if not kept and isinstance(current, _TRIED_WHOLE):
+        return "some", f"none of the others that were tried ({len(gone)})"
     if not kept:
         return "exactly", f"= {_shown(current)}"
     if type(current) in (int, float):
