@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import random
@@ -31,7 +32,15 @@ from swarmtest.core.space import Space
 from swarmtest.subjects import MachineSubject
 from swarmtest.subjects.machine.test import MachineTest, Step
 from swarmtest.subjects.subject import Subject
-from swarmtest.why import Explanation, VariantBudget, explain_fault, explain_test, explanations_of
+from swarmtest.why import (
+    Explanation,
+    VariantBudget,
+    confirmation,
+    explain_fault,
+    explain_test,
+    explanations_of,
+    failing_test,
+)
 from swarmtest.why.explanation import BLOCKS, IRRELEVANT, SUPPRESSOR, TRIGGER
 
 
@@ -808,14 +817,21 @@ run = "sh -c 'if grep -q loops test.txt && grep -q calls test.txt; then exit 3; 
 """
 
 
-def test_the_features_of_a_command_are_left_out_one_by_one(tmp_path: Path):
+def test_the_features_of_a_command_are_left_out_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     from swarmtest.subjects.command.subject import load_command_subject
 
+    # On a busy machine, processes take more CPU time.
+    enough = functools.partial(confirmation.find_fresh_roles, cpu_seconds=60.0)
+    monkeypatch.setattr(failing_test, "find_fresh_roles", enough)
+    monkeypatch.setattr(confirmation, "_GENERATED_SECONDS", 60.0)
     (tmp_path / "tool.toml").write_text(COMMAND.replace("test.txt", "{test}"))
     subject = load_command_subject(str(tmp_path / "tool.toml"))
     failed = subject.execute(subject.space.default(), 1)
     assert failed.fault is not None
-    found = explain_test(subject, failed.test, failed.fault)
+    budget = VariantBudget(cpu_seconds=60.0)
+    found = explain_test(subject, failed.test, failed.fault, budget=budget)
     without = {fact.feature: fact.role for fact in found.fresh if not fact.is_added}
     assert without == {"loops": TRIGGER, "calls": TRIGGER, "tables": IRRELEVANT}
     assert "Generated tests show it with calls and loops, hardly without" in found.paragraph
