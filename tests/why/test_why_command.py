@@ -100,6 +100,12 @@ def test_why_explains_keeps_and_prints_it_again(place: Path, fault: str, swarmte
     assert "clean: makes it disappear; gone in " in first.stdout
     again = swarmtest("why", fault, "--all", cwd=place)
     assert again.stdout == first.stdout
+    both = unwrapped(swarmtest("roles", fault, cwd=place).stdout)
+    assert "how many contain the feature" in both  # what statistics say
+    assert f"by experiment on its reduced test {NEEDS}" in both
+    assert " confirmed: " in both
+    [line] = swarmtest("roles", fault, "--json", cwd=place).stdout.splitlines()
+    assert json.loads(line)["by_experiment"].startswith(NEEDS)
     data = json.loads(swarmtest("why", fault, "--json", cwd=place).stdout)
     assert data["fault"] == fault
     assert data["runs"] <= 1200

@@ -6,6 +6,7 @@ loading a reducer.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from swarmtest.store.interface import Store
@@ -13,6 +14,8 @@ from swarmtest.store.records import ReductionRecord
 
 SAME_FAULT = "fault"
 """The criterion of these reductions: `ReductionRecord.criterion`."""
+EXPLAINED = "why"
+"""The criterion of the records that hold the explanations of `swarmtest.why`, beside reductions."""
 _LEAST_TIME, _MOST_TIME = 20.0, 60.0
 
 
@@ -79,3 +82,16 @@ def reductions_of(store: Store, campaign: int) -> dict[str, ReductionRecord]:
     """Return the reduced tests of a campaign's faults, by fault."""
     reductions = store.reductions(campaign)
     return {record.fault: record for record in reductions if record.criterion == SAME_FAULT}
+
+
+def explanation_texts(store: Store, campaigns: Iterable[int]) -> dict[str, str]:
+    """Return what experiments showed about faults, by fault, in the words of the last campaign.
+
+    Each text is a paragraph, and a line about generated tests if there were any.
+    """
+    return {
+        record.fault: record.code
+        for campaign in campaigns
+        for record in store.reductions(campaign)
+        if record.criterion == EXPLAINED and record.code
+    }

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from swarmtest.campaign.reduced_faults import EXPLAINED
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Source
 from swarmtest.coverage.scope import Scope, shown_path
 from swarmtest.store.interface import Store
-from swarmtest.why.explanation import EXPLAINED
 
 _FRAMES = (
     re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d+)'),

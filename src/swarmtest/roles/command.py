@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import click
 
+from swarmtest.campaign.reduced_faults import explanation_texts
 from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.core.formatting import csv_row, plural
 from swarmtest.core.targets import Target
 from swarmtest.roles.roles import RoleTable, feature_shares
 from swarmtest.roles.study import Study
 from swarmtest.roles.views import share_table, study_lines, table_rows
+from swarmtest.store.interface import Store
 from swarmtest.ui import completion
 from swarmtest.ui.help import HelpfulCommand
 from swarmtest.ui.options import (
@@ -25,9 +28,11 @@ from swarmtest.ui.options import (
     store_option,
 )
 from swarmtest.ui.terminal.tables import screen_table
-from swarmtest.ui.terminal.text import json_text
+from swarmtest.ui.terminal.text import json_text, one_line
 
 _SHOWN = 40
+_EXPLAINED = 98
+"""Columns of a paragraph where the width of the screen is not known."""
 
 
 @click.command(cls=HelpfulCommand)
@@ -88,7 +93,7 @@ def roles(what: tuple[str, ...], store: str | None, confidence: float, **options
             )
         _report_kind(study, options)
     else:
-        _report_targets(study, named, options)
+        _report_targets(study, named, options, opened)
     for note in study.notes:
         click.echo(f"note: {note}", err=True)
 
@@ -104,7 +109,18 @@ def _check(options: dict[str, Any]) -> None:
         )
 
 
-def _report_targets(study: Study, named: list[Target], options: dict[str, Any]) -> None:
+def _experiment_lines(text: str) -> list[str]:
+    """Return what experiments on the reduced test showed, beside what statistics show."""
+    if not text:
+        return []
+    width = (screen_width() or _EXPLAINED) - 4
+    wrapped = (part for line in text.splitlines() for part in wrap(one_line(line), width))
+    return ["  by experiment on its reduced test", *(f"    {part}" for part in wrapped)]
+
+
+def _report_targets(
+    study: Study, named: list[Target], options: dict[str, Any], store: Store
+) -> None:
     targets = named or list(study.faults)
     if not targets:
         where = f"campaign {', '.join(map(str, study.evidence.campaigns))} found no fault"
@@ -112,11 +128,14 @@ def _report_targets(study: Study, named: list[Target], options: dict[str, Any]) 
         if not kinds:
             raise UserError(f"{where}, and nothing else was watched: run it with --coverage line")
         raise UserError(f"{where}: name a target, or a kind with --kind (there are: {kinds})")
+    explained = explanation_texts(store, study.evidence.campaigns)
     for number, target in enumerate(targets):
+        text = explained.get(target.name, "") if target.kind == "fault" else ""
         if options["as_json"]:
-            click.echo(json_text(_plain(study, target)))
+            click.echo(json_text({**_plain(study, target), "by_experiment": text}))
         else:
             lines = study_lines(study, target, options["everything"], screen_width())
+            lines += _experiment_lines(text)
             click.echo("\n" * bool(number) + "\n".join(lines))
 
 

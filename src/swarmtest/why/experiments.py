@@ -44,6 +44,10 @@ MOST_ORDERED = 12
 """Steps of the longest test in which every pair is reordered; in longer ones, neighbours are."""
 _DRAWN_ALTERNATIVES = 3
 _BORROWED_ALTERNATIVES = 3
+_FIRST_ALTERNATIVES = 2
+"""How often a feature is tried in place of a step before all others were."""
+_TRIED_WHOLE = (dict, set, frozenset)
+"""What has parts that are not changed one by one, so that other values differ in all of them."""
 _BISECTIONS = 12
 """Runs to find the exact bound of a value."""
 
@@ -180,6 +184,8 @@ def _in_words(
     """Return which values keep the fault: a kind and words."""
     if not gone:
         return "any", "any value"
+    if not kept and isinstance(current, _TRIED_WHOLE):
+        return "some", f"none of the others that were tried ({len(gone)})"
     if not kept:
         return "exactly", f"= {_shown(current)}"
     if type(current) in (int, float):
@@ -269,30 +275,37 @@ class Replacement:
 def find_alternatives(study: Study) -> Iterator[Replacement]:
     """Yield other features that keep the fault in place of a step.
 
-    Of several steps of a feature, the first and the last are tried, and all of them at once.
+    Of several steps of a feature, the first and the last are tried, and all of them at once. Every
+    feature is tried once or twice everywhere before any is tried with more arguments, so that a
+    budget that ends leaves nothing out altogether.
     """
     rng = study.rng("alternatives")
     features = study.features
     yield from _replaced_together(study)
     ends = {at for f in features for at in (features.index(f), _last_index(features, f))}
-    for at in sorted(ends, reverse=True):
-        if study.editor.is_fixed(study.steps[at]):
-            continue
-        runs = 0
-        for feature in study.editor.features:
-            if feature == features[at]:
-                continue
-            for step in _replacements(study, at, feature, rng):
-                variant = (*study.steps[:at], step, *study.steps[at + 1 :])
-                if not study.editor.is_possible(variant):
-                    continue
-                runs += 1
-                outcome = study.outcome(variant, [at])
-                alike = outcome is VariantOutcome.OTHER and _shows_it_too(study, variant, at)
-                if outcome.is_kept or alike:
-                    yield Replacement(at, feature, runs, alike)
-                    break
-        yield Replacement(at, "", runs)
+    places = [at for at in sorted(ends, reverse=True) if not study.editor.is_fixed(study.steps[at])]
+    waiting = {
+        (at, feature): _replacements(study, at, feature, rng)
+        for at in places
+        for feature in study.editor.features
+        if feature != features[at]
+    }
+    runs: Counter[int] = Counter()
+    for chosen in (slice(_FIRST_ALTERNATIVES), slice(_FIRST_ALTERNATIVES, None)):
+        for at in places:
+            for feature in [feature for place, feature in waiting if place == at]:
+                for step in waiting[at, feature][chosen]:
+                    variant = (*study.steps[:at], step, *study.steps[at + 1 :])
+                    if not study.editor.is_possible(variant):
+                        continue
+                    runs[at] += 1
+                    outcome = study.outcome(variant, [at])
+                    alike = outcome is VariantOutcome.OTHER and _shows_it_too(study, variant, at)
+                    if outcome.is_kept or alike:
+                        yield Replacement(at, feature, runs[at], alike)
+                        del waiting[at, feature]
+                        break
+            yield Replacement(at, "", runs[at])
 
 
 def _replaced_together(study: Study) -> Iterator[Replacement]:
@@ -338,12 +351,12 @@ def _replacements(study: Study, at: int, feature: str, rng: random.Random) -> li
     steps = study.steps
     copied = study.editor.replacement(feature, steps[at], steps, at)
     borrowed = study.editor.borrowed(feature, steps, at)[:_BORROWED_ALTERNATIVES]
-    found = distinct(step for step in (copied, *borrowed) if step is not None)
-    for number in range(_DRAWN_ALTERNATIVES):
-        step = study.editor.new_step(feature, steps, at, rng, copied=number == 0)
-        if step is not None and step not in found:
-            found.append(step)
-    return found
+    drawn = [
+        study.editor.new_step(feature, steps, at, rng, copied=number == 0)
+        for number in range(_DRAWN_ALTERNATIVES)
+    ]
+    found = (copied, *drawn[:1], *borrowed, *drawn[1:])
+    return distinct(step for step in found if step is not None)
 
 
 # Insertions.

@@ -14,11 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeVar
 
+from swarmtest.campaign.reduced_faults import EXPLAINED
 from swarmtest.store.interface import Store
 from swarmtest.store.records import ReductionRecord
 
-EXPLAINED = "why"
-"""The criterion of the records that hold explanations: `ReductionRecord.criterion`."""
 FORMAT = "swarmtest explanation 1"
 
 SUPPRESSOR, IRRELEVANT, UNCLEAR, BLOCKS = "suppressor", "irrelevant", "unclear", "blocks"
@@ -354,8 +353,17 @@ def record_of(
         seconds=explanation.cpu_seconds,
         complete=explanation.is_complete,
         criterion=EXPLAINED,
-        code=explanation.paragraph,
+        code="\n".join(_texts(explanation)),
     )
+
+
+def _texts(explanation: Explanation) -> list[str]:
+    """Return what commands show that do not know explanations."""
+    if explanation.confirmation is None:
+        return [explanation.paragraph]
+    from swarmtest.why.views import confirmation_line
+
+    return [explanation.paragraph, confirmation_line(explanation)]
 
 
 def explanations_of(store: Store, campaign: int) -> dict[str, Explanation]:

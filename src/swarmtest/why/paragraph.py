@@ -118,6 +118,10 @@ def _values_text(found: Explanation) -> list[str]:
         if fact.kind not in ("any", "some") and name not in bound:
             texts.append(f"{name} {fact.text}")
     texts += [f"{fact.name} {fact.text}" for fact in found.settings if fact.kept < fact.runs]
+    for fact in found.values:
+        name = f"{_short(found, fact.step)}.{fact.label}"
+        if fact.kind == "some" and name not in bound:
+            texts.append(f"some values of {name}")
     more = len(texts) - _MAX_VALUES
     shown = texts[:_MAX_VALUES]
     if more > 0:
