@@ -208,7 +208,7 @@ class Size:
     most_steps: int
 
 
-FULL, QUICK = Size(1200, 401, 24_000, 200), Size(200, 31, 2000, 50)
+FULL, QUICK = Size(600, 301, 12_000, 200), Size(200, 31, 2000, 50)
 
 
 def programs(side: str, size: Size) -> list[list[Bug]]:

@@ -102,7 +102,7 @@ class Till(Machine):
     def enter(self):
         self.open += 1
         self.event(f"{self.open} open")
-        assert self.open < 15, "too many"
+        assert self.open < 6, "too many"
 
     @action
     def leave(self):
@@ -117,7 +117,7 @@ class Till(Machine):
 
 def test_a_campaign_learns_finds_faults_and_their_roles():
     with open_store(":memory:") as store:
-        Campaign(Till, "bandit", 400, seed=2, store=store, workers=0).run()
+        Campaign(Till, "bandit", 600, seed=2, store=store, workers=0).run()
         study = Study(store, [1])
         roles = {role.feature: role.role for role in study.roles(study.find("fault"))}
         origins = {trial.origin for trial in store.trials(1)}
