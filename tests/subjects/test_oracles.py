@@ -514,8 +514,11 @@ def test_a_machine_may_say_that_a_test_goes_on_with_the_same_object():
 
 
 def test_the_id_of_a_fault_names_it_also_if_the_last_action_belongs_to_it():
-    class Helped(Till):
-        tolerate = ()
+    class Helped(Machine):
+        steps = 40
+
+        def start(self):
+            self.coins = 0
 
         def check_coins(self):
             assert self.coins != 2
