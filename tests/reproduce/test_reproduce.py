@@ -71,6 +71,15 @@ class OddTest(Compared):
     tested = Odd
     like = "dict"
     without = "ior update"
+
+class Keeps(set):
+    def __isub__(self, other):
+        for value in other: self.remove(value)
+        return self
+
+class KeepsTest(Compared):
+    tested = Keeps
+    like = "set"
 """
 GREEDY = """
 class Greedy(list):
@@ -140,6 +149,13 @@ def test_a_comparison_calls_both_sides(shop: Any) -> None:
     assert "actual:   returns 1" in run.text
     assert "expected: returns 0" in run.text
     assert "The same as for `dict`" in issue_text(fault, script, run)
+
+
+def test_an_operator_that_assigns_is_called_on_both_sides(shop: Any) -> None:
+    script, run, fault = script_and_run(shop.KeepsTest)
+    assert run.shows(fault)
+    assert "tested -= set(" in script
+    assert "raises KeyError" in run.text
 
 
 def test_a_check_is_shortened_to_the_operation_that_fails(shop: Any) -> None:

@@ -16,6 +16,7 @@ from swarmtest.subjects import MachineSubject
 from swarmtest.subjects.oracles.compared import compared_machine
 from swarmtest.subjects.oracles.metamorphic import checks_of
 from swarmtest.subjects.oracles.models import MODELS
+from swarmtest.subjects.subject import named_fault
 
 
 def results_of(machine: type[Machine], tests: int = 60) -> list[Any]:
@@ -510,6 +511,46 @@ def test_a_machine_may_say_that_a_test_goes_on_with_the_same_object():
     results = results_of(GoesOn, 20)
     assert GoesOn.starts == 20
     assert any(result.hits for result in results)
+
+
+def test_the_id_of_a_fault_names_it_also_if_the_last_action_belongs_to_it():
+    class Helped(Machine):
+        steps = 40
+
+        def start(self):
+            self.coins = 0
+
+        def check_coins(self):
+            assert self.coins != 2
+
+        @action
+        def put(self):
+            self.coins += 1
+            self.check_coins()
+
+        @action
+        def take(self):
+            self.coins = max(0, self.coins - 1)
+
+        @invariant
+        def never_four(self):
+            assert self.coins != 4
+
+        @action
+        def jump(self):
+            self.coins += 3
+
+    subject = MachineSubject(Helped)
+    seeds = range(40)
+    results = [subject.execute(subject.space.default(), seed) for seed in seeds]
+    faults = {named_fault(subject, result.fault) for result in results if result.fault}
+    signatures = " ".join(fault.signature for fault in faults)
+    assert "in put" in signatures
+    assert "never_four after jump" in signatures
+    tolerant = subject.tolerating([fault.id for fault in faults])
+    again = [tolerant.execute(tolerant.space.default(), seed) for seed in seeds]
+    left = {named_fault(tolerant, result.fault) for result in again if result.fault}
+    assert not left & faults
 
 
 def test_a_violated_invariant_that_is_tolerated_begins_again():

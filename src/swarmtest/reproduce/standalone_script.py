@@ -279,7 +279,9 @@ def _noted(call: str, name: str) -> list[str]:
     try:
         ast.parse(call, mode="eval")
     except SyntaxError:
-        return [f"def run_{name}():", f"    {call}", f"{name} = outcome(run_{name})"]
+        side = "tested" if name == "actual" else "model"  # `tested -= ...` would make it local
+        head = [f"def run_{name}():", f"    global {side}"]
+        return [*head, f"    {call}", f"{name} = outcome(run_{name})"]
     return [f"{name} = outcome(lambda: {call})"]
 
 

@@ -254,8 +254,8 @@ def compile_machine(
 ) -> CompiledMachine:
     """Generate and compile the loops of a machine class; `changed` may change its actions.
 
-    `tolerates` is called with the machine and what an action or an invariant raised; the test goes
-    on if it returns true.
+    `tolerates` is called with the machine, what an action or an invariant raised, and the action;
+    the test goes on if it returns true.
     """
     actions = tuple(actions_of(cls))
     if changed is not None:
@@ -271,6 +271,7 @@ def compile_machine(
     lines = _check_source(cls)
     if tolerates is not None:
         names["tolerates"] = tolerates
+        names["action_names"] = tuple(action.name for action in actions)
     for how in ("plain", "weighted", "renormalised"):
         lines += _run_source(cls, actions, names, how)
     source = "\n".join(lines) + "\n"
@@ -368,7 +369,7 @@ def _run_source(
             "            try:",
             "                check(m)",
             "            except Exception as error:",
-            "                if not tolerates(m, error, restart=True):",
+            "                if not tolerates(m, error, action_names[k], restart=True):",
             "                    raise",
         ]
     elif invariants_of(cls):
@@ -428,7 +429,7 @@ def _call_source(action: Action, number: int, names: dict[str, Any]) -> list[str
     names[f"raises{number}"] = action.raises
     tolerated = [
         "except Exception as error:",
-        "    if not tolerates(m, error):",
+        f"    if not tolerates(m, error, {action.name!r}):",
         "        raise",
         "    rescued(error)",
     ]

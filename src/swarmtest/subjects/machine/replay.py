@@ -206,7 +206,7 @@ class MachineReplay:
             result = None
             self._raised[self._position] = name_of(error)
         except Exception as error:
-            if not self._subject.tolerates(machine, error):
+            if not self._subject.tolerates(machine, error, self._last):
                 raise
             result = None
             self._raised[self._position] = name_of(error)
@@ -216,7 +216,7 @@ class MachineReplay:
         try:
             self._subject.compiled.check(machine)
         except Exception as error:
-            if not self._subject.tolerates(machine, error, restart=True):
+            if not self._subject.tolerates(machine, error, self._last, restart=True):
                 raise
         return True
 

@@ -367,11 +367,17 @@ class MachineSubject(Subject):
             machine._is_tested = True
         return machine
 
-    def tolerates(self, machine: Machine, error: Exception, *, restart: bool = False) -> bool:
-        """Return whether the test goes on after what an action or an invariant raised."""
+    def tolerates(
+        self, machine: Machine, error: Exception, last: str = "", *, restart: bool = False
+    ) -> bool:
+        """Return whether the test goes on after what an action or an invariant raised.
+
+        `last` is the action that ran last: the identity of some faults tells it.
+        """
         if isinstance(error, UserError):
             return False
-        return machine.tolerates(error, named_fault(self, self.fault_of(error)), restart=restart)
+        fault = named_fault(self, self.fault_of(error, last))
+        return machine.tolerates(error, fault, restart=restart)
 
     def told_again(self, test: Any) -> Result:
         """Run a saved test; in the result's test each step has the expected exception it raised."""
