@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import ctypes
+import gc
 import os
 import subprocess
 from pathlib import Path
@@ -16,6 +18,7 @@ from swarmtest.core.targets import Hits
 from swarmtest.coverage.native.compiler import compiler_command
 from swarmtest.coverage.native.library import Library
 from swarmtest.coverage.native.program import Program
+from swarmtest.processes.fork_pool import run_isolated
 from swarmtest.store import open_store
 
 BOTH = pytest.mark.parametrize("compiler", ["gcc", "clang"])
@@ -261,3 +264,17 @@ def test_a_persistent_process_reports_blocks_that_run_often(build: Build) -> Non
         many, none, again = (lines(looped.run(data)) for data in (b"a", b"", b"a"))
     assert many == again
     assert {5, 7} <= many - none
+
+
+def test_a_library_that_nobody_watches_any_more_goes_on(build: Build) -> None:
+    path = build(
+        "int twice(int n) { return n > 0 ? 2 * n : 0; }", "-shared", "-fPIC", name="libtwice.so"
+    )
+    functions = ctypes.CDLL(str(path))
+
+    def twice() -> int:
+        Library(path)
+        gc.collect()
+        return int(functions.twice(4)) + int(functions.twice(-4))
+
+    assert run_isolated(twice, seconds=60) == 8
