@@ -299,7 +299,7 @@ class BranchNumbers:
         places = np.searchsorted(self._steps, steps)
         places[places == len(self._steps)] = 0
         is_branch = self._steps[places] == steps if len(self._steps) else np.zeros(len(steps), bool)
-        numbers = self._targets[places[is_branch]]
+        numbers: Slots = self._targets[places[is_branch]]
         if not self._tables:
             return numbers
         others = [self._through_table(step) for step in steps[~is_branch].tolist()]
