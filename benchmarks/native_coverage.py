@@ -61,6 +61,7 @@ class Way:
     fork_server: bool = False
     per_turn: int = 20
     """Tests."""
+    branches: bool = False
 
 
 WAYS = (
@@ -68,6 +69,7 @@ WAYS = (
     Way("gcov", "gcov", "gcov", per_turn=3),
     Way("fast path, gcc", "fast", "fast-gcc"),
     Way("fast path, gcc, fork server", "fork_server", "fast-gcc", fork_server=True),
+    Way("the same, with branches", "branches", "fast-gcc", fork_server=True, branches=True),
     Way("fast path, clang", "fast_clang", "fast-clang"),
     Way("fast path, clang, fork server", "fork_server_clang", "fast-clang", fork_server=True),
 )
@@ -102,6 +104,7 @@ def open_program(subject: Subject, way: Way, programs: dict[str, Path]) -> Progr
         [programs[way.build], *subject.arguments],
         coverage=way.coverage,
         fork_server=way.fork_server,
+        branches=way.branches,
         suffix=subject.suffix,
     )
 
@@ -249,6 +252,7 @@ def report(
         "native_vs_gcov_wall": round(rates["fork_server"] / rates["gcov"], 1),
         "fast_slowdown": round(cpu["fast"] / cpu["none"], 2),
         "fork_server_slowdown": round(cpu["fork_server"] / cpu["none"], 2),
+        "branches_slowdown": round(cpu["branches"] / cpu["none"], 2),
         "gcov_lines": next(iter(compared.values()))[2],
         "comparable": sum(row[0] for row in compared.values()),
         "disagreements": sum(row[1] for row in compared.values()),

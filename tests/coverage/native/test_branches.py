@@ -111,6 +111,22 @@ def test_a_library_in_the_process_has_them(build: Build, compiler: str) -> None:
         assert branches(library.hits) == {"2->3"}
 
 
+@BOTH
+def test_a_library_can_be_watched_again_in_another_way(build: Build, compiler: str) -> None:
+    need(compiler)
+    loop = "  for (int i = 0; i < n; i++)\n    s += i;\n"
+    source = f"int sum(int n) {{\n  int s = 0;\n{loop}  return s;\n}}\n"
+    path = build(source, "-shared", "-fPIC", compiler=compiler, name=f"libsum{compiler}.so")
+    ways = {"3->4", "3->5"}
+    for wanted in (False, True, False):
+        library = Library(path, branches=wanted)
+        for _ in range(2):
+            assert library.functions.sum(1000) == 499500  # its loop stops reporting
+            hits = library.hits
+            assert branches(hits) == (ways if wanted else set())
+            assert {target.line for target in hits.targets()} >= {3, 4, 5}
+
+
 AARCH64 = """\
 0000000000400230 <f>:
   400260:	bl	400400 <__sanitizer_cov_trace_pc_guard>

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import ast
+import ctypes
+import gc
 import os
 import subprocess
+import sys
+import sysconfig
 from pathlib import Path
+from typing import Any
 
 import pytest
 from native_programs import Build, lines, need, signature
 
 from swarmtest import Campaign, Machine, action, integers, swarm
 from swarmtest.core.errors import UserError
-from swarmtest.core.targets import Hits
+from swarmtest.core.targets import Catalogue, Hits
+from swarmtest.coverage.native.collector import LineNumbers
 from swarmtest.coverage.native.compiler import compiler_command
 from swarmtest.coverage.native.library import Library
 from swarmtest.coverage.native.program import Program
+from swarmtest.processes.fork_pool import run_isolated
 from swarmtest.store import open_store
 
 BOTH = pytest.mark.parametrize("compiler", ["gcc", "clang"])
@@ -261,3 +268,25 @@ def test_a_persistent_process_reports_blocks_that_run_often(build: Build) -> Non
         many, none, again = (lines(looped.run(data)) for data in (b"a", b"", b"a"))
     assert many == again
     assert {5, 7} <= many - none
+
+
+def test_a_library_that_nobody_watches_any_more_goes_on(build: Build) -> None:
+    path = build(
+        "int twice(int n) { return n > 0 ? 2 * n : 0; }", "-shared", "-fPIC", name="libtwice.so"
+    )
+    functions = ctypes.CDLL(str(path))
+
+    def twice() -> Any:
+        Library(path)
+        gc.collect()
+        return functions.twice(4) + functions.twice(-4)
+
+    outcome: object = run_isolated(twice, seconds=60)
+    assert outcome == 8
+
+
+def test_the_headers_of_python_are_of_the_system() -> None:
+    lines = LineNumbers(Catalogue())
+    headers = sysconfig.get_path("include", vars={"installed_base": sys.base_prefix})
+    assert lines.number(f"{headers}/object.h", 3, "") is None
+    assert lines.number("/home/me/include/object.h", 3, "") == 0

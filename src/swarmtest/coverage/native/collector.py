@@ -31,7 +31,8 @@ from swarmtest.core.targets import Catalogue, Hits, Source, Target, content_hash
 from swarmtest.coverage.interchange.lcov import read_records
 from swarmtest.processes.commands import ProcessEnd
 
-_SYSTEM = ("/usr/include/", "/usr/lib/", "/usr/lib64/", "/usr/local/include/")
+_PYTHON = os.path.join(sys.base_prefix, "include", "")
+_SYSTEM = ("/usr/include/", "/usr/lib/", "/usr/lib64/", "/usr/local/include/", _PYTHON)
 _KIND = re.compile(r"([A-Za-z_][\w-]*):(.+)")
 _LINE = re.compile(r"(.+):(\d+)")
 _DECLARATION = re.compile(

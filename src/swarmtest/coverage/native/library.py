@@ -9,6 +9,7 @@ and is the fault of the test, as it is for Python code.
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -22,6 +23,8 @@ from swarmtest.coverage.native.fast import FastCoverage, has_runtime
 
 loaded: list[str] = []
 """The libraries that are watched in this process."""
+_written: dict[str, mmap.mmap] = {}
+"""The memory to which each library writes, as long as it is loaded: to the end of the process."""
 
 
 class Library:
@@ -89,6 +92,7 @@ class Library:
         """Let the library write to new memory."""
         coverage = FastCoverage(self._file, self._lines, branches=branches, forget=self._forget)
         self._record(ctypes.c_void_p(coverage.shared.address))
+        _keep(self._file, coverage.shared.memory)
         coverage.take()  # what was reached before belongs to no test
         return coverage
 
@@ -109,3 +113,12 @@ class Library:
     def reset(self) -> None:
         """Clear what was reached so far: it belongs to no test."""
         _ = self.hits
+
+
+def _keep(file: str, memory: mmap.mmap) -> None:
+    """Keep the memory of a library, also when Python ends and frees everything else."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))
+    former = _written.get(file)
+    _written[file] = memory
+    if former is not None:
+        ctypes.pythonapi.Py_DecRef(ctypes.py_object(former))

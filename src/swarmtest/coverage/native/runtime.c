@@ -91,6 +91,7 @@ static void use(char *memory) {
     list = (uint32_t *)(map + slots);
     offsets = list + slots;
     header = (struct header *)memory;
+    steps = NULL;
     if (header->room_for_steps) {
         steps = (uint64_t *)(memory + HEADER_SIZE + ((slots * 9 + 7) & ~(size_t)7));
         steps_taken = (uint32_t *)(steps + header->room_for_steps);
@@ -410,6 +411,10 @@ void __sanitizer_cov_pcs_init(const uintptr_t *start, const uintptr_t *stop) {
 /* In the process of swarmtest itself: a library that Python has loaded is to write to this memory.
    It runs many tests in one process, so every block has to call each time. */
 __attribute__((visibility("default"))) void swarmtest_record(void *memory) {
+    prepare_next_test(); /* calls that were overwritten for the memory before this one */
+    calls = CALL_ALWAYS;
+    quick = NULL;
+    memset(last_blocks, 0, sizeof last_blocks);
     use(memory);
     know_self();
 #ifndef __clang__

@@ -68,6 +68,7 @@ class SharedMap:
             self._file = os.memfd_create("swarmtest-hits")
             os.ftruncate(self._file, self.size)
             memory = mmap.mmap(self._file, self.size)
+        self.memory = memory
         self._words = np.frombuffer(memory, "<u4", 16)
         self.modules = np.frombuffer(memory, _MODULE, MODULES, 64)
         self.states = self.modules["state"]
