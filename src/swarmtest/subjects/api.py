@@ -24,8 +24,8 @@ from swarmtest.core.faults import message_of
 from swarmtest.languages.user_objects import load_object
 from swarmtest.subjects.api_arguments import ArgumentSources, hints_of, with_learned
 from swarmtest.subjects.api_rejections import TOLERATED, RejectedCall, is_rejection, types_in
-from swarmtest.subjects.learned_values import LearnedValues, values_of
 from swarmtest.subjects.api_surroundings import Surroundings
+from swarmtest.subjects.learned_values import LearnedValues, values_of
 from swarmtest.subjects.machine.generators import integers, lists, one_of
 from swarmtest.subjects.machine.machine import Machine, Pool, action
 from swarmtest.subjects.oracles.metamorphic import check_action, checks_of

@@ -123,8 +123,6 @@ class Served(str):
 
 _servers: list[tuple[subprocess.Popen[str], str]] = []
 """The dashboards that run, with their addresses."""
-_shared: list[tuple[subprocess.Popen[str], str]] = []
-"""Those that stay until the end, also if the first test that asks for one does so in its middle."""
 
 
 def end_servers_but_the_first(count: int) -> None:
@@ -171,17 +169,13 @@ def serve(start: Start) -> Iterator[Callable[..., Served]]:
         return served
 
     yield begin
-    _servers.extend(_shared)
-    _shared.clear()
     end_servers_but_the_first(0)
 
 
 @pytest.fixture(scope="session")
 def dashboard(site: Path, serve: Callable[..., Served]) -> Served:
     """A dashboard from which campaigns can be started."""
-    served = serve(site)
-    _shared.append(_servers.pop())
-    return served
+    return serve(site)
 
 
 @pytest.fixture(scope="session")
