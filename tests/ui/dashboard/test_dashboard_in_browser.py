@@ -11,6 +11,8 @@ import pytest
 
 from swarmtest.store import open_store
 
+# Asked for before each test begins: what a test asks for in its middle is ended with the test.
+pytestmark = pytest.mark.usefixtures("address")
 FAULT = "f6f54754"
 """RecursionError: links in a circle."""
 VIEWS = {

@@ -20,6 +20,7 @@ VIOLATIONS = """async (rules) => {
 }"""
 
 
+@pytest.mark.usefixtures("address")  # before the test: what it asks for itself ends with it
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_pass_axe(visit, scheme: str) -> None:
     pytest.importorskip("axe_playwright_python")
