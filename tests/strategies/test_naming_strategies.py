@@ -112,6 +112,7 @@ def test_the_names_are_those_of_the_documentation():
     assert strategy_names() == [
         "activation",
         "all-on",
+        "bandit",
         "coin",
         "complete",
         "covering",
@@ -215,7 +216,7 @@ def test_the_text_of_a_strategy_names_it_again(text):
     [
         ("cion", "unknown strategy 'cion'; did you mean 'coin'?"),
         ("cion:p=0.3", "did you mean 'coin'?"),
-        ("xyzzy", "known: activation, all-on, coin"),
+        ("xyzzy", "known: activation, all-on, bandit, coin"),
         ("", "unknown strategy"),
         ("coin:q=0.3", "strategy 'coin' has no parameter 'q'"),
         ("covering:fil=coin", "did you mean 'fill'?"),

@@ -13,7 +13,7 @@ from typing import Any
 
 from swarmtest.coverage.scope import shown_path
 from swarmtest.race.coverage.trace import AWAITS, TraceStep
-from swarmtest.race.weaving.accesses import GENERATOR
+from swarmtest.race.weaving.accesses import FUNCTION, GENERATOR
 from swarmtest.race.weaving.sites import LINE, SITES, Site
 
 STUCK = ("deadlock", "lost wake-up", "hang")
@@ -190,6 +190,8 @@ def _actions(step: TraceStep) -> tuple[str, ...]:
         return (f"writes {name}: {before}{step.after}",)
     if step.site >= 0 and SITES[step.site].what == GENERATOR:
         return (f"runs the generator {name}",)
+    if step.site >= 0 and SITES[step.site].what == FUNCTION:
+        return (f"runs {name}",)
     if step.kind == "call":
         changed = step.before != step.after
         value = f": {step.before} -> {step.after}" if changed else ""

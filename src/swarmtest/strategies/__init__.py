@@ -3,6 +3,7 @@
 from swarmtest._exports import exports_of
 
 # Each of these modules registers the names by which users choose its strategies.
+from swarmtest.strategies import bandit as bandit
 from swarmtest.strategies import covering as covering
 from swarmtest.strategies import hedged as hedged
 from swarmtest.strategies import layered as layered

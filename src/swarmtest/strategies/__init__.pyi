@@ -5,6 +5,7 @@ from swarmtest.core.sampling import rates_for as rates_for
 from swarmtest.core.sampling import toss as toss
 from swarmtest.core.sampling import weigh as weigh
 from swarmtest.core.seeds import Stream as Stream
+from swarmtest.strategies.bandit import Bandit as Bandit
 from swarmtest.strategies.covering import Covering as Covering
 from swarmtest.strategies.directed.adaptive import Adaptive as Adaptive
 from swarmtest.strategies.directed.aim import Aim as Aim
