@@ -108,15 +108,46 @@ def no_program_of_a_test_stays(tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 @pytest.fixture(autouse=True)
-def no_ban_of_a_test_stays() -> Iterator[None]:
-    """Fail the test that leaves the process without a network, not the next one that needs it."""
-    before = (socket.socket.connect, socket.getaddrinfo)
+def no_surroundings_of_a_test_stay() -> Iterator[None]:
+    """Fail the test that leaves the process in other surroundings, not one that comes later.
+
+    They are what a derived machine changes: the directory, the home, and the ban on other hosts.
+    """
+    before = _surroundings()
     yield
-    after = (socket.socket.connect, socket.getaddrinfo)
-    if after != before:
-        del socket.socket.connect
-        socket.getaddrinfo = before[1]
+    after = _surroundings()
+    for restore, found, left in zip(_RESTORE, before, after, strict=True):
+        if found != left:
+            restore(found)
     assert after == before
+
+
+def _surroundings() -> tuple[Any, ...]:
+    own = vars(socket.socket)
+    variables = {name: os.environ.get(name) for name in ("HOME", "TMPDIR")}
+    return os.getcwd(), variables, own.get("connect"), socket.getaddrinfo
+
+
+def _set_variables(variables: dict[str, str | None]) -> None:
+    for name, value in variables.items():
+        os.environ.pop(name, None)
+        if value is not None:
+            os.environ[name] = value
+
+
+def _set_connect(method: Any) -> None:
+    if method is None:
+        del socket.socket.connect
+    else:
+        socket.socket.connect = method  # type: ignore[method-assign]
+
+
+_RESTORE: tuple[Callable[[Any], object], ...] = (
+    os.chdir,
+    _set_variables,
+    _set_connect,
+    lambda look_up: setattr(socket, "getaddrinfo", look_up),
+)
 
 
 _started: list[subprocess.Popen[str]] = []

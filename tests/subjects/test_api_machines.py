@@ -327,9 +327,11 @@ def test_a_built_in_class_is_really_called():
     machine: Any = subject.machine
     machine.stop = lambda self: lengths.append(len(self.object))
     subject = MachineSubject(machine)
+    before = surroundings()
     for seed in range(10):
         subject.execute(subject.space.configuration(["append"]), seed)
     assert max(lengths) > 0
+    assert surroundings() == before  # also where a machine forgets its base class
 
 
 @pytest.mark.parametrize("name", ["Bounded", "Positional", "Cell", "Endless"])
@@ -535,3 +537,62 @@ def test_derived_tests_do_not_reach_other_hosts() -> None:
     assert calls["call", True] == calls["look_up", True] == 0 < calls["call", False]
     assert (socket.socket.connect, socket.getaddrinfo) == before
     assert api_machine(Caller, network=True).network  # type: ignore[attr-defined]
+
+
+def surroundings() -> tuple[Any, ...]:
+    import socket
+    import tempfile
+
+    sockets = [getattr(socket.socket, name) for name in ("connect", "sendto", "sendmsg")]
+    variables = [os.environ.get(name) for name in ("HOME", "TMPDIR")]
+    return (*sockets, *variables, socket.getaddrinfo, os.getcwd(), tempfile.tempdir)
+
+
+def test_machines_that_stop_in_another_order_than_they_started_leave_nothing() -> None:
+    before = surroundings()
+    one, two = api_machine(list)(), api_machine(dict)()
+    one.start()
+    two.start()
+    assert surroundings() != before
+    one.stop()
+    two.stop()
+    two.stop()
+    assert surroundings() == before
+
+
+def test_a_machine_that_is_started_twice_or_never_stopped_leaves_nothing() -> None:
+    before = surroundings()
+    machine = api_machine(list)()
+    machine.start()
+    machine.start()
+    del machine
+    assert surroundings() == before
+
+
+class Refusing(list[int]):
+    """A list that can be created, until it cannot."""
+
+    refuses = False
+
+    def __init__(self) -> None:
+        if self.refuses:
+            raise ValueError("not now")
+
+
+def test_a_start_that_fails_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = surroundings()
+    machine = api_machine(Refusing)()
+    monkeypatch.setattr(Refusing, "refuses", True)
+    with pytest.raises(ValueError, match="not now"):
+        machine.start()
+    assert surroundings() == before
+
+
+def test_a_directory_that_cannot_be_entered_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = surroundings()
+    machine = api_machine(list)()
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "chdir", lambda _: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            machine.start()
+    assert surroundings() == before

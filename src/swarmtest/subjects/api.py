@@ -11,10 +11,7 @@ import builtins
 import contextlib
 import inspect
 import itertools
-import os
 import random
-import sys
-import tempfile
 import types
 import typing
 from collections import Counter
@@ -25,13 +22,12 @@ from typing import Any, ClassVar, TypeAlias
 from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.core.faults import message_of
 from swarmtest.languages.user_objects import load_object
-from swarmtest.processes.scratch import Scratch
 from swarmtest.subjects.api_arguments import ArgumentSources, hints_of, with_learned
 from swarmtest.subjects.api_rejections import TOLERATED, RejectedCall, is_rejection, types_in
 from swarmtest.subjects.learned_values import LearnedValues, values_of
+from swarmtest.subjects.api_surroundings import Surroundings
 from swarmtest.subjects.machine.generators import integers, lists, one_of
 from swarmtest.subjects.machine.machine import Machine, Pool, action
-from swarmtest.subjects.no_network import NoNetwork
 from swarmtest.subjects.oracles.metamorphic import check_action, checks_of
 from swarmtest.subjects.oracles.operations import Operation
 
@@ -192,53 +188,13 @@ def _makes_instances(cls: type, name: str, method: Callable[..., Any]) -> bool:
 
 def _try_constructor(cls: type, arguments: Arguments) -> Any:
     try:
-        with _Surroundings():
+        with Surroundings():
             return cls(*arguments[0], **arguments[1])
     except Exception as error:
         raise UserError(
             f"cannot create {_constructor_code(cls, arguments)}: {message_of(error)}; "
             "write a Machine whose start() creates it"
         ) from None
-
-
-class _Surroundings:
-    """An empty directory in which a test runs, with HOME and TMPDIR in it.
-
-    A class that is called with random texts may take them for names of files.
-    """
-
-    _scratch: ClassVar[Scratch | None] = None
-
-    def __init__(self, network: bool = False) -> None:
-        """Create it; the network stays off unless `network` is true."""
-        self._no_network = None if network else NoNetwork()
-
-    def __enter__(self) -> _Surroundings:
-        if _Surroundings._scratch is None:
-            _Surroundings._scratch = Scratch()
-        self._directory = os.getcwd()
-        # Modules that are imported later are still found.
-        sys.path[:] = [os.path.abspath(entry) for entry in sys.path]
-        place = _Surroundings._scratch.temporary
-        self._environment = {name: os.environ.get(name) for name in ("HOME", "TMPDIR")}
-        self._temporary = tempfile.tempdir
-        os.environ["HOME"] = os.environ["TMPDIR"] = tempfile.tempdir = place
-        os.chdir(place)
-        if self._no_network is not None:
-            self._no_network.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._no_network is not None:
-            self._no_network.__exit__()
-        for name, value in self._environment.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-        tempfile.tempdir = self._temporary
-        with contextlib.suppress(OSError):
-            os.chdir(self._directory)
 
 
 class ApiMachine(Machine):
@@ -254,7 +210,7 @@ class ApiMachine(Machine):
     _swarmtest_api: tuple[type, Arguments]
     _passed: frozenset[str] = frozenset()
     """The names of the types of the values that the test has passed so far."""
-    _surroundings: _Surroundings | None = None
+    _surroundings: Surroundings | None = None
     network: ClassVar[bool] = False
     """Whether tests may reach other hosts."""
 
@@ -276,12 +232,22 @@ class ApiMachine(Machine):
 
     def start(self) -> None:
         """Create the object under test, in a directory of the test's own, without network."""
-        self._surroundings = _Surroundings(self.network).__enter__()
-        self.object = self.new()
+        self._leave()
+        self._surroundings = Surroundings(self.network)
+        self._surroundings.__enter__()
+        try:
+            self.object = self.new()
+        except BaseException:
+            self._leave()
+            raise
         self._passed = frozenset()
 
     def stop(self) -> None:
         """Return to the directory of the process."""
+        self._leave()
+
+    def _leave(self) -> None:
+        # Not in `stop`, which a user may replace: then they are left when the machine is collected.
         if self._surroundings is not None:
             self._surroundings.__exit__()
 
@@ -482,7 +448,7 @@ def _constructor_arguments(cls: type, learned: LearnedValues) -> Arguments:
             tuple(value for p, value in drawn if p.kind is not p.KEYWORD_ONLY),
             {p.name: value for p, value in drawn if p.kind is p.KEYWORD_ONLY},
         )
-        with contextlib.suppress(Exception), _Surroundings():
+        with contextlib.suppress(Exception), Surroundings():
             cls(*arguments[0], **arguments[1])
             break
     return arguments

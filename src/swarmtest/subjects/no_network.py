@@ -7,10 +7,16 @@ other hosts raise `OSError`, which a derived machine takes as a rejected call. S
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
+from swarmtest.processes.held_change import HeldChange
+
 _LOCAL = ("localhost", "localhost.localdomain", "::1", "", None)
+_METHODS = {"connect": 1, "connect_ex": 1, "sendto": 2, "sendmsg": 4}
+"""The methods that take an address, with the fewest arguments of a call that has one."""
+_LOOK_UPS = ("getaddrinfo", "gethostbyname", "gethostbyname_ex", "gethostbyaddr")
 
 
 class NetworkIsOff(OSError):
@@ -48,37 +54,48 @@ class NoNetwork:
     NetworkIsOff
     """
 
-    def __init__(self) -> None:
-        self._module: Any = None
-        self._kept: dict[str, Any] = {}
+    _let_go: Callable[[], object] | None = None
 
     def __enter__(self) -> NoNetwork:
-        # A program that has not imported it yet may do so later; it is small.
-        import socket
-
-        self._module = sys.modules.get("socket", socket)
-        names = ("connect", "connect_ex", "sendto")
-        own = vars(self._module.socket)
-        self._kept = {name: own.get(name) for name in names}
-        for name in names:
-            setattr(self._module.socket, name, _checked(getattr(self._module.socket, name)))
-        self._look_up = self._module.getaddrinfo
-        self._module.getaddrinfo = _checked_look_up(self._look_up)
+        if self._let_go is None:
+            self._let_go = _BAN.hold(self)
         return self
 
     def __exit__(self, *error: object) -> None:
-        for name, method in self._kept.items():
-            if method is None:
-                delattr(self._module.socket, name)
-            else:
-                setattr(self._module.socket, name, method)
-        self._module.getaddrinfo = self._look_up
+        let_go, self._let_go = self._let_go, None
+        if let_go is not None:
+            let_go()
 
 
-def _checked(method: Any) -> Any:
+def _ban(undo: ExitStack) -> None:
+    # A program that has not imported it yet may do so later; it is small.
+    import socket
+
+    own = vars(socket.socket)
+    for name, fewest in _METHODS.items():
+        if name in own:
+            undo.callback(setattr, socket.socket, name, own[name])
+        else:  # inherited from the class that is written in C
+            undo.callback(_remove, socket.socket, name)
+        setattr(socket.socket, name, _checked(getattr(socket.socket, name), fewest))
+    for name in _LOOK_UPS:
+        look_up = getattr(socket, name)
+        undo.callback(setattr, socket, name, look_up)
+        setattr(socket, name, _checked_look_up(look_up))
+
+
+_BAN = HeldChange(_ban)
+
+
+def _remove(owner: Any, name: str) -> None:
+    if name in vars(owner):  # the program under test may have removed it
+        delattr(owner, name)
+
+
+def _checked(method: Any, fewest: int) -> Any:
     def checked(self: Any, *arguments: Any) -> Any:
         # The address is the last argument, also of sendto(data, flags, address).
-        if arguments and not is_local(arguments[-1]):
+        if len(arguments) >= fewest and not is_local(arguments[-1]):
             raise NetworkIsOff(arguments[-1][0])
         return method(self, *arguments)
 
