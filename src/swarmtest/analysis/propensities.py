@@ -212,8 +212,9 @@ def propensities_of(evidence: Evidence) -> Propensities:
         if silent.any():
             share = silent.mean()
             notes.append(
-                f"campaign {campaign}: in {share:.0%} of the tests weights decide which features "
-                "are in; those say nothing about enabling, only about amounts"
+                f"campaign {campaign}: in {share:.0%} of the tests weights, or what the strategy "
+                "has learnt, decide which features are in; those say nothing about enabling, only "
+                "about amounts"
             )
         tied = _constrained_features(space)
         if tied:
