@@ -80,7 +80,7 @@ class Bandit:
 
     wants: tuple[str, ...] = ()
 
-    def __init__(self, share: float = 0.75) -> None:
+    def __init__(self, share: float = 0.5) -> None:
         """Repeat what paid in this share of the tests, as soon as there is a fault."""
         if not 0 <= share < 1:
             raise UserError(f"strategy 'bandit': share is at least 0 and below 1, not {share!r}")
