@@ -113,7 +113,9 @@ class SynchronisationLog:
 
     def holders(self, task: ThreadTask) -> list[tuple[str, int]]:
         """Return which threads hold units of the semaphore that a thread waits for."""
-        taken = self._taken.get(id(task.obj), {}) if task.doing == "semaphore.acquire" else {}
+        if task.doing != "semaphore.acquire":
+            return []
+        taken = self._taken.get(id(task.obj), Counter())
         return [(name, units) for name, units in sorted(taken.items()) if units > 0]
 
     def name_of(self, culprits: Sequence[ThreadTask]) -> str:
