@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
@@ -28,7 +29,7 @@ from swarmtest.race.noise_settings import KIND_NAMES, NoiseSettings
 from swarmtest.race.subject import ThreadsSubject
 from swarmtest.race.weaving.weaver import woven
 from swarmtest.search import Search, SearchSpace
-from swarmtest.strategies.strategy import parse_strategy
+from swarmtest.strategies.strategy import LearningStrategy, parse_strategy
 from swarmtest.subjects.subject import usual_strategy
 
 Runs = Callable[[int], bool]
@@ -94,14 +95,24 @@ def noisy(subject: ModuleType, settings: NoiseSettings) -> Runs:
 
 
 def default(name: str) -> Runs:
-    """What `swarmtest race` does: its settings are drawn for each run, as a swarm."""
+    """What `swarmtest race` does: settings are drawn, and those that pay are drawn more often."""
     subject = ThreadsSubject(f"{SUBJECTS / name}.py::program")
-    swarm = parse_strategy(usual_strategy(subject))
+    strategy = parse_strategy(usual_strategy(subject))
 
     def once(seed: int) -> bool:
-        proposal = swarm.ask(subject.space, seed, Stream(0, seed))
+        proposal = strategy.ask(subject.space, seed, Stream(0, seed))
         assert isinstance(proposal, Proposal)
-        return subject.execute(proposal.configuration, seed).fault is not None
+        cpu, wall = time.process_time(), time.monotonic()
+        result = subject.execute(proposal.configuration, seed)
+        if isinstance(strategy, LearningStrategy):
+            strategy.tell(
+                result._replace(
+                    configuration=proposal.configuration,
+                    cpu_seconds=time.process_time() - cpu,
+                    wall_seconds=time.monotonic() - wall,
+                )
+            )
+        return result.fault is not None
 
     return once
 

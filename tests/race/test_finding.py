@@ -90,6 +90,80 @@ def test_a_missed_notify_is_a_lost_wake_up(load: Load) -> None:
     assert fault.signature == "lost wake-up: Box.take: self.changed.wait()"
 
 
+_TWO_COPY = """
+    import threading
+
+    slots = threading.{kind}(2)
+
+    def copy():
+        with slots:
+            with slots:
+                pass
+
+    def test():
+        threads = [threading.Thread(target=copy) for _ in range(2)]
+        for thread in threads: thread.start()
+        for thread in threads: thread.join()
+"""
+
+
+@pytest.mark.parametrize("kind", ["Semaphore", "BoundedSemaphore"])
+def test_threads_that_hold_all_a_pool_has_exhaust_it(load: Load, kind: str) -> None:
+    fault = found(load(_TWO_COPY.format(kind=kind)).test).fault
+    assert fault
+    assert fault.signature == "pool exhaustion: copy: with slots:"
+    assert fault.details.count("nothing is left: main.1 holds 1, main.2 holds 1") == 2
+
+
+def test_a_semaphore_that_nobody_holds_is_no_pool(load: Load) -> None:
+    program = """
+        import threading
+
+        def test():
+            gate = threading.Semaphore(0)
+            thread = threading.Thread(target=gate.acquire)
+            thread.start()
+            thread.join()
+    """
+    run = controlled_run(load(program).test, RandomWalk(0))
+    assert run.fault
+    assert run.fault.kind == "lost wake-up"
+
+
+def test_readers_that_wait_for_each_other_are_deadlocked(load: Load) -> None:
+    """Nobody has notified anyone, so no wake-up was lost."""
+    program = """
+        import threading
+
+        class Lock:
+            def __init__(self):
+                self.readers = 0
+                self.changed = threading.Condition()
+
+            def read(self):
+                with self.changed:
+                    self.readers += 1
+
+            def upgrade(self):
+                with self.changed:
+                    while self.readers > 1:
+                        self.changed.wait()
+                    self.readers = 0
+
+        def test():
+            lock = Lock()
+            def change():
+                lock.read()
+                lock.upgrade()
+            threads = [threading.Thread(target=change) for _ in range(2)]
+            for thread in threads: thread.start()
+            for thread in threads: thread.join()
+    """
+    fault = found(load(program).test).fault
+    assert fault
+    assert fault.signature == "deadlock: Lock.upgrade: self.changed.wait()"
+
+
 def test_seats_are_sold_twice(load: Load) -> None:
     run = found(load(AIRLINES).test)
     assert run.fault

@@ -68,6 +68,30 @@ def test_a_container_may_change_between_the_steps_of_a_loop(load: Load, report: 
     assert replay(test, small).fault == run.fault
 
 
+CALLBACKS = {
+    "a function": "return list(map(same, self.metrics))",
+    "a lambda": "return max(self.metrics, key=lambda name: name)",
+    "a constructor": "return list(map(Key, self.metrics))",
+}
+CALLED = """
+    def same(name):
+        return name
+
+    class Key:
+        def __new__(cls, name):
+            return name
+"""
+
+
+@pytest.mark.parametrize("feasible", [False, True])
+@pytest.mark.parametrize("report", CALLBACKS.values(), ids=CALLBACKS)
+def test_a_function_that_c_code_calls_is_a_switch_point(
+    load: Load, report: str, feasible: bool
+) -> None:
+    """Such functions touch nothing that threads share, but what calls them does."""
+    assert failing(load(METRICS.format(report=report) + CALLED).test, feasible=feasible)
+
+
 @pytest.mark.parametrize("report", LOOPS.values(), ids=LOOPS)
 def test_the_interpreter_can_do_so_too(load: Load, report: str) -> None:
     assert failing(load(METRICS.format(report=report)).test, feasible=True)

@@ -119,6 +119,7 @@ def test_the_names_are_those_of_the_documentation():
         "hedged",
         "layered",
         "mixture",
+        "repeat",
         "sized",
     ]
 

@@ -212,8 +212,9 @@ def propensities_of(evidence: Evidence) -> Propensities:
         if silent.any():
             share = silent.mean()
             notes.append(
-                f"campaign {campaign}: {share:.0%} of the tests draw a weight for each feature, "
-                "and switch none on or off by chance; they show only how much of a feature matters"
+                f"campaign {campaign}: in {share:.0%} of the tests weights, or what the strategy "
+                "has learnt, and not chance decide which features are on; "
+                "they show only how much of a feature matters"
             )
         tied = _constrained_features(space)
         if tied:

@@ -13,10 +13,10 @@ from typing import Any
 
 from swarmtest.coverage.scope import shown_path
 from swarmtest.race.coverage.trace import AWAITS, TraceStep
-from swarmtest.race.weaving.accesses import GENERATOR
+from swarmtest.race.weaving.accesses import FUNCTION, GENERATOR
 from swarmtest.race.weaving.sites import LINE, SITES, Site
 
-STUCK = ("deadlock", "lost wake-up", "hang")
+STUCK = ("deadlock", "pool exhaustion", "lost wake-up", "hang")
 """The kinds of faults in which threads wait forever."""
 _MAX_ROWS = 24
 
@@ -190,6 +190,8 @@ def _actions(step: TraceStep) -> tuple[str, ...]:
         return (f"writes {name}: {before}{step.after}",)
     if step.site >= 0 and SITES[step.site].what == GENERATOR:
         return (f"runs the generator {name}",)
+    if step.site >= 0 and SITES[step.site].what == FUNCTION:
+        return ()  # it tells nothing that the line does not
     if step.kind == "call":
         changed = step.before != step.after
         value = f": {step.before} -> {step.after}" if changed else ""

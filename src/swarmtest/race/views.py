@@ -110,7 +110,7 @@ def explanation_lines(explanation: Explanation, width: int, before: int | None =
 
 def _switches_text(count: int, before: int | None) -> str:
     if not count:
-        return "it fails without any switch: threads one after the other show it"
+        return "it fails without any switch: it needs no special order of threads or tasks"
     original = f" of {before}" if before is not None and count != before < NO_SCHEDULE else ""
     return f"{plural(count, 'switch')}{original} {'is' if count == 1 else 'are'} enough:"
 

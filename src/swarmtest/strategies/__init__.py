@@ -8,6 +8,7 @@ from swarmtest.strategies import covering as covering
 from swarmtest.strategies import hedged as hedged
 from swarmtest.strategies import layered as layered
 from swarmtest.strategies import mixture as mixture
+from swarmtest.strategies import repeat as repeat
 from swarmtest.strategies import simple as simple
 
 __getattr__, __dir__ = exports_of(__name__)

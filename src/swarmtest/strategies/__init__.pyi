@@ -15,6 +15,7 @@ from swarmtest.strategies.directed.directed import Portfolio as Portfolio
 from swarmtest.strategies.hedged import Hedged as Hedged
 from swarmtest.strategies.layered import Layered as Layered
 from swarmtest.strategies.mixture import Mixture as Mixture
+from swarmtest.strategies.repeat import Repeat as Repeat
 from swarmtest.strategies.simple import Activation as Activation
 from swarmtest.strategies.simple import AllOn as AllOn
 from swarmtest.strategies.simple import Coin as Coin

@@ -18,7 +18,13 @@ from typing import Any, NoReturn
 
 from swarmtest.race.control.io_waits import IoWait, wait_really
 from swarmtest.race.control.schedulers import Switch, ThreadScheduler
-from swarmtest.race.control.stuck import CLOCK, END, fault_of_cycle, fault_of_stuck, livelock_fault
+from swarmtest.race.control.stuck import (
+    CLOCK,
+    END,
+    fault_of_cycle,
+    fault_of_stuck,
+    livelock_fault,
+)
 from swarmtest.race.control.tasks import Baton, RunPolicy, ThreadTask, new_baton
 from swarmtest.race.primitives.frames import user_frame
 from swarmtest.race.primitives.policy import get_ident, raw_lock
@@ -201,7 +207,7 @@ class BatonPolicy(RunPolicy):
             pass
         able = self.able
         if not able:
-            fault = fault_of_stuck(self.tasks)
+            fault = fault_of_stuck(self.tasks, self.log)
             if fault is not None:
                 self.fail(fault)
             self.end()

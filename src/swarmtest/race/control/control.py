@@ -18,7 +18,7 @@ from swarmtest.race.control.io_waits import IoWait
 from swarmtest.race.control.library_lines import LibraryLines
 from swarmtest.race.control.schedulers import ThreadScheduler
 from swarmtest.race.control.stuck import CLOCK
-from swarmtest.race.control.tasks import ThreadTask, child_task
+from swarmtest.race.control.tasks import LOGGED, ThreadTask, child_task
 from swarmtest.race.control.worker_threads import start_controlled_thread
 from swarmtest.race.coverage.trace import Tracer
 from swarmtest.race.loops.control import LOOP_TICK, LoopControl
@@ -211,9 +211,12 @@ class ControlPolicy(BatonPolicy):
             self._counted_point(task, kind, obj)
         task.doing = kind
         try:
-            return call()
+            answer = call()
         finally:
             task.doing = ""
+        if kind in LOGGED:
+            self.log.note(task.name, kind, obj, answer)
+        return answer
 
     # Threads.
 

@@ -155,7 +155,7 @@ def controlled_run(
 def _ask_to_end(control: BatonPolicy) -> None:
     """Ask a run that takes too long to stop at its next probe; if all threads wait, it fails."""
     if not control.able and control.waits_for_io and not control.ended:
-        fault = fault_of_stuck(control.tasks)
+        fault = fault_of_stuck(control.tasks, control.log)
         if fault is not None:
             control.fail(fault)
             return

@@ -1,4 +1,4 @@
-"""Faults of threads that are stuck: a deadlock, a lost wake-up, or a livelock."""
+"""Faults of threads that are stuck: a deadlock, an exhausted pool, a lost wake-up, a livelock."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import FrameType
 
 from swarmtest.core.result import Fault
 from swarmtest.race.control.io_waits import IoWait
-from swarmtest.race.control.tasks import ThreadTask
+from swarmtest.race.control.tasks import SynchronisationLog, ThreadTask
 from swarmtest.race.primitives.frames import is_library, is_own, user_frame
 from swarmtest.race.primitives.locks import Lock
 
@@ -19,7 +19,7 @@ CLOCK = object()
 """What a sleeping thread waits for."""
 
 
-def fault_of_stuck(tasks: Sequence[ThreadTask]) -> Fault | None:
+def fault_of_stuck(tasks: Sequence[ThreadTask], log: SynchronisationLog) -> Fault | None:
     """Return the fault of a run in which no thread is able to continue.
 
     Return None if the program would end this way: Python does not wait for daemon threads and idle
@@ -34,24 +34,30 @@ def fault_of_stuck(tasks: Sequence[ThreadTask]) -> Fault | None:
             return fault
     cycle = _cycle(stuck)
     if cycle:
-        return _fault_of("deadlock", cycle, stuck)
+        return _fault_of("deadlock", cycle, stuck, log)
     culprits = [t for t in stuck if t.waiting is not END and not isinstance(t.waiting, ThreadTask)]
     culprits = [t for t in culprits if not _is_idle(t)] or culprits or stuck
     waits_for_io = any(isinstance(task.waiting, IoWait) for task in culprits)
-    return _fault_of("hang" if waits_for_io else "lost wake-up", culprits, stuck)
+    return _fault_of("hang" if waits_for_io else log.name_of(culprits), culprits, stuck, log)
 
 
 def fault_of_cycle(tasks: Sequence[ThreadTask]) -> Fault | None:
     """Return the fault of threads that wait for each other, whatever the other threads do."""
     stuck = [task for task in tasks if not task.done]
     cycle = _cycle(stuck)
-    return _fault_of("deadlock", cycle, stuck) if cycle else None
+    return _fault_of("deadlock", cycle, stuck, SynchronisationLog()) if cycle else None
 
 
-def _fault_of(kind: str, culprits: Sequence[ThreadTask], stuck: Sequence[ThreadTask]) -> Fault:
+def _fault_of(
+    kind: str,
+    culprits: Sequence[ThreadTask],
+    stuck: Sequence[ThreadTask],
+    log: SynchronisationLog,
+) -> Fault:
     frames = sys._current_frames()
     locations = sorted({_location(task, frames) for task in culprits})
-    details = "\n".join(_description(task, frames) for task in stuck if task.waiting is not END)
+    waiting = [task for task in stuck if task.waiting is not END]
+    details = "\n".join(_description(task, frames, log.holders(task)) for task in waiting)
     frames.clear()  # break the reference cycle with this function's own frame
     return Fault(kind, f"{kind}: {' | '.join(locations)}", details)
 
@@ -132,7 +138,9 @@ def _location(task: ThreadTask, frames: dict[int, FrameType]) -> str:
     return f"{frame.f_code.co_qualname}: {source}" if source else frame.f_code.co_qualname
 
 
-def _description(task: ThreadTask, frames: dict[int, FrameType]) -> str:
+def _description(
+    task: ThreadTask, frames: dict[int, FrameType], holders: Sequence[tuple[str, int]]
+) -> str:
     frame = user_frame(frames.get(task.ident))
     at = f" at {frame.f_code.co_filename}:{frame.f_lineno}" if frame else ""
     waiting = task.waiting
@@ -147,4 +155,7 @@ def _description(task: ThreadTask, frames: dict[int, FrameType]) -> str:
         what = f"waits in {task.doing or 'a lock'} for something that nobody will do"
         if isinstance(waiting, IoWait):
             what = f"waits in {task.doing}, and nothing came before the time limit"
+        elif holders:
+            held = ", ".join(f"{name} holds {units}" for name, units in holders)
+            what = f"waits in {task.doing}, and nothing is left: {held}"
     return f"{task.name} {what}{at} ({_location(task, frames)})"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -79,6 +82,53 @@ class ThreadTask:
         return f"<ThreadTask {self.name}>"
 
 
+LOGGED = frozenset(
+    ("condition.notify", "condition.notify_all", "semaphore.acquire", "semaphore.release")
+)
+"""The operations that a `SynchronisationLog` notes."""
+_WAITS = ("condition.wait", "condition.wait_for")
+
+
+@dataclass
+class SynchronisationLog:
+    """What a run has done with semaphores and conditions, which tells why its threads are stuck."""
+
+    _taken: dict[int, Counter[str]] = field(default_factory=dict)
+    """How many units of each semaphore each thread has taken and not given back."""
+    _notified: set[int] = field(default_factory=set)
+    """The conditions on which a thread was notified, whether or not one waited."""
+    _objects: list[object] = field(default_factory=list)
+    """The objects, which keep their addresses as long as they are here."""
+
+    def note(self, thread: str, kind: str, obj: object, answer: object) -> None:
+        """Note an operation that has returned."""
+        if kind.startswith("condition.notify"):
+            self._objects.append(obj)
+            self._notified.add(id(obj))
+        elif kind == "semaphore.release" or (kind == "semaphore.acquire" and answer):
+            if id(obj) not in self._taken:
+                self._objects.append(obj)
+                self._taken[id(obj)] = Counter()
+            self._taken[id(obj)][thread] += 1 if kind == "semaphore.acquire" else -1
+
+    def holders(self, task: ThreadTask) -> list[tuple[str, int]]:
+        """Return which threads hold units of the semaphore that a thread waits for."""
+        if task.doing != "semaphore.acquire":
+            return []
+        taken = self._taken.get(id(task.obj), Counter())
+        return [(name, units) for name, units in sorted(taken.items()) if units > 0]
+
+    def name_of(self, culprits: Sequence[ThreadTask]) -> str:
+        """Return the kind of the fault of threads that wait for no lock in a cycle."""
+        if all(self.holders(task) for task in culprits):
+            return "pool exhaustion"
+        conditions = {id(task.obj) for task in culprits if task.doing.startswith("condition.wait")}
+        nobody_notified = len(conditions) == 1 and not conditions & self._notified
+        if nobody_notified and len(culprits) > 1 and all(t.doing in _WAITS for t in culprits):
+            return "deadlock"
+        return "lost wake-up"
+
+
 class RunPolicy(Policy):
     """The threads and the outcome of one run, which is controlled or free."""
 
@@ -91,6 +141,7 @@ class RunPolicy(Policy):
         self.fault: Fault | None = None
         self.problem = ""
         """Why the run says nothing about the program; empty if it does."""
+        self.log = SynchronisationLog()
         self.notes: list[str] = []
         self.ended = self.interrupted = False
 

@@ -17,7 +17,7 @@ from swarmtest.race.control.tasks import ThreadTask
 from swarmtest.race.free.policy import FreePolicy
 from swarmtest.race.primitives.locks import SYNCHRONISERS
 from swarmtest.race.primitives.policy import get_ident
-from swarmtest.race.weaving.accesses import GENERATOR, MODULE
+from swarmtest.race.weaving.accesses import FUNCTION, GENERATOR, MODULE
 from swarmtest.race.weaving.sites import LINE, SITES, Site
 
 CONTENTS = "[]"
@@ -80,7 +80,7 @@ class Sharing:
         """Note that this thread is about to read or write."""
         accessed = SITES[site]
         kind, name = accessed.kind, accessed.name
-        if kind == LINE:
+        if kind == LINE or accessed.what == FUNCTION:
             return
         if accessed.what in ("global", "closure"):
             key: tuple[Any, str] = (accessed.path, name)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from swarmtest.core.errors import UserError
 from swarmtest.race.accelerator import accelerator
 from swarmtest.race.control.stuck import CLOCK, END, fault_of_stuck
-from swarmtest.race.control.tasks import RunPolicy, ThreadTask, child_task
+from swarmtest.race.control.tasks import LOGGED, RunPolicy, ThreadTask, child_task
 from swarmtest.race.primitives.frames import is_library
 from swarmtest.race.primitives.locks import Lock, hook_thread
 from swarmtest.race.primitives.policy import (
@@ -177,7 +177,7 @@ class WaitingPolicy(RunPolicy):
                 return
         if self.ended:
             return
-        fault = fault_of_stuck(self.tasks)
+        fault = fault_of_stuck(self.tasks, self.log)
         if fault is None:
             self.end()
         else:
@@ -322,11 +322,14 @@ class FreePolicy(WaitingPolicy):
         frame = sys._getframe(2)
         if self.ended or not is_library(frame.f_code):
             self._before_operation(task, kind, frame)
-        task.doing = kind
+        task.doing, task.obj = kind, obj
         try:
-            return call()
+            answer = call()
         finally:
             task.doing = ""
+        if kind in LOGGED:
+            self.log.note(task.name, kind, obj, answer)
+        return answer
 
     # Threads.
 

@@ -89,7 +89,7 @@ def _ask_to_end(policy: FreePolicy) -> None:
     """Decide what an unfinished run shows: threads that wait for each other, or nothing."""
     if not policy.ended:
         waiting = [t for t in policy.tasks if t.waiting is not None and t.deadline is None]
-        fault = fault_of_stuck(waiting) if waiting else None
+        fault = fault_of_stuck(waiting, policy.log) if waiting else None
         if fault is not None and fault.kind == "deadlock":
             policy.fail(fault)
         else:

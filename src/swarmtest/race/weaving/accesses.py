@@ -15,6 +15,8 @@ from swarmtest.race.weaving.sites import SITES, Site
 
 GENERATOR = "generator"
 """What a site is at which a generator begins or is resumed."""
+FUNCTION = "function"
+"""What a site is at which a function begins that others call: C code, or Python itself."""
 MODULE = "module"
 """What a site is at which a function uses state of the whole process, such as `os.chdir`."""
 _NEW_OBJECTS = (
@@ -65,6 +67,9 @@ class Accesses(ast.NodeTransformer):
         self._yields: list[bool] = []
         """For each function around this place, whether it is a generator."""
         self._in_async = False
+        self._has_probe: list[bool] = [False]
+        """For the module and each function around this place, whether it has a probe of its own."""
+        self._values = _names_of_values(tree)
         self._events = Events() if events else None
 
     def weave(self) -> None:
@@ -81,6 +86,7 @@ class Accesses(ast.NodeTransformer):
         variable = text_of(node)
         line, column = getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
         site = Site(self._path, line, column, function, kind, what, variable, name)
+        self._has_probe[-1] = True
         number = ast.Constant(SITES.number(site))
         call = ast.Call(ast.Name(PROBE, ast.Load()), [number, *args], [])
         return located(call, node)
@@ -117,10 +123,15 @@ class Accesses(ast.NodeTransformer):
         outer = self._in_expression_scope, self._in_async
         self._in_expression_scope, self._in_async = 0, isinstance(node, ast.AsyncFunctionDef)
         self._yields.append(False)
+        self._has_probe.append(False)
         self._enter_scope(node, node.name)
         self._qualname.append("<locals>")
         node.body = self._woven_body(node.body)
         self._generator_steps(node)
+        if not self._has_probe.pop() and not self._in_async and self._is_callback(node):
+            first = node.body[0]
+            entry = located(ast.Expr(self._entry_probe(first, node.name)), first)
+            node.body = after_docstring(node.body, entry)
         self._qualname.pop()
         self._leave_scope()
         self._in_expression_scope, self._in_async = outer
@@ -131,14 +142,28 @@ class Accesses(ast.NodeTransformer):
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
         self._in_expression_scope += 1
         self._yields.append(False)
+        self._has_probe.append(False)
         self._enter_scope(node, "<lambda>")
         node.body = self.visit(node.body)
+        if not self._has_probe.pop():
+            entry = self._entry_probe(node.body, "<lambda>")
+            node.body = located(ast.BoolOp(ast.Or(), [entry, node.body]), node.body)
         self._leave_scope()
         self._yields.pop()
         self._in_expression_scope -= 1
         if self._events:
             node.body = self._events.before(node.body)
         return node
+
+    def _is_callback(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+        """Return whether the place of a call need not show it: others may call the function.
+
+        C code calls the key of a sort, Python calls ``__eq__`` and properties.
+        """
+        return bool(node.decorator_list) or is_dunder(node.name) or node.name in self._values
+
+    def _entry_probe(self, node: ast.AST, name: str) -> Any:
+        return self._probe(named(node, f"{name}()"), "call", FUNCTION, name)  # type: ignore[arg-type]
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         methods = {
@@ -536,6 +561,20 @@ def _base_of_view(node: ast.expr) -> ast.expr:
         if isinstance(function, ast.Name) and function.id in _LAZY_BUILTINS and node.args:
             return _base_of_view(node.args[0])
     return node
+
+
+def _names_of_values(tree: ast.Module) -> set[str]:
+    """Return the names that are read other than to call what they name."""
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    values: set[str] = set()
+    for node in ast.walk(tree):
+        if id(node) in called:
+            continue
+        if isinstance(node, ast.Name):
+            values.add(node.id)
+        elif isinstance(node, ast.Attribute):
+            values.add(node.attr)
+    return values
 
 
 _MAX_TEXT = 60
