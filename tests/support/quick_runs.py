@@ -126,6 +126,7 @@ def figures_of(
     if done.returncode == 2 and (reason := CANNOT.search(done.stderr)):
         pytest.skip(reason[1])
     assert done.returncode == 0, done.stderr
+    print(done.stdout)  # pytest shows it where a figure is not as expected
     assert re.search(r"^  \S", done.stderr, re.MULTILINE), "progress is shown on standard error"
     *table, last = done.stdout.strip().splitlines()
     assert len(table) > 3, "a benchmark prints a table that a person can read"
