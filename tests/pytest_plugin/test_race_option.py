@@ -54,6 +54,29 @@ def test_a_race_fails_its_test_with_the_timeline(write: Callable[..., None], in_
     assert "replay: swarmtest replay .swarmtest" in done.stdout
 
 
+def test_a_failure_that_does_not_come_again_is_a_failure(
+    write: Callable[..., None], in_a_process
+) -> None:
+    write(
+        test_fifth="""
+        import threading
+
+        runs = []
+
+        def test_it():
+            thread = threading.Thread(target=runs.append, args=(1,))
+            thread.start()
+            thread.join()
+            assert len(runs) != 5
+        """
+    )
+    done = in_a_process("--race")
+    assert done.returncode == 1
+    assert "1 failed" in done.stdout
+    assert "AssertionError [test_it: assert len(runs) != 5]\nnot explained: " in done.stdout
+    assert "passes: nothing to explain" in done.stdout
+
+
 def test_a_suite_without_races_passes(write: Callable[..., None], in_a_process) -> None:
     write(shop=SHOP, test_shop=SUITE.replace("SEATS", "9"))
     done = in_a_process("--race", "--race-tests", "20")

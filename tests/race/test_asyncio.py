@@ -295,3 +295,42 @@ def test_noise_makes_timers_late_where_there_are_tasks_only(
         return sum(run(seed).fault is not None for seed in range(30))
 
     assert in_fork(faults, 60)
+
+
+ANYIO = """
+    import asyncio
+    import pytest
+
+    @pytest.fixture
+    def anyio_backend():
+        return "asyncio"
+
+    @pytest.mark.anyio
+    async def test_cache():
+        made = []
+        async def get(delay):
+            await asyncio.sleep(delay)
+            if not made:
+                await asyncio.sleep(0.01)
+                made.append(1)
+        await asyncio.gather(get(0), get(0.05))
+        assert len(made) == 1
+"""
+
+
+def test_a_run_that_fails_leaves_no_closed_loop_of_anyio(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import textwrap
+
+    monkeypatch.chdir(tmp_path)
+    Path("test_anyio.py").write_text(textwrap.dedent(ANYIO))
+
+    def faults() -> list[str]:
+        racer = Racer(RacedProgram.of("test_anyio.py::test_cache"))
+        failing = next(s for s in range(100) if racer.scheduled(RandomWalk(s)).fault)
+        runs = [racer.scheduled(RandomWalk(failing)) for _ in range(3)]
+        return [run.fault.signature if run.fault else run.problem for run in runs]
+
+    signature = "AssertionError [test_cache: assert len(made) == 1]"
+    assert in_fork(faults, 60) == [signature] * 3

@@ -67,6 +67,8 @@ class RacedTest:
     """The smallest test that shows the fault, explained."""
     problem: str = ""
     """Why the test could not be raced, or its fault not be explained; otherwise empty."""
+    signature: str = ""
+    """The signature of a fault that could not be explained."""
 
 
 def race_item(item: pytest.Function, tests: int, seconds: float, seed: int) -> RacedTest:
@@ -97,7 +99,8 @@ def race_item(item: pytest.Function, tests: int, seconds: float, seed: int) -> R
             try:
                 small = subject.explained(RaceTest.from_json(result.test))
             except UserError as error:
-                return RacedTest(runs, problem=f"{result.fault.signature}: {error}")
+                test, signature = RaceTest.from_json(result.test), result.fault.signature
+                return RacedTest(runs, result.fault.id, test, str(error), signature)
             return RacedTest(runs, result.fault.id, small)
     return RacedTest(runs)
 
@@ -193,7 +196,8 @@ class RacePlugin:
                 result = in_fork(search, limit)
         except (NoAnswer, UserError) as error:
             result = RacedTest(0, problem=str(error))
-        note = f"{item.nodeid}: {result.problem}" if result.problem else ""
+        unraced = result.problem and result.test is None
+        note = f"{item.nodeid}: {result.problem}" if unraced else ""
         item.stash[_RACED] = [result.runs, note]
         if result.test is not None:
             pytest.fail(printable(_report(item, result)), pytrace=False)
@@ -259,19 +263,17 @@ def _file_name(nodeid: str, fault: str) -> str:
 def _report(item: pytest.Item, result: RacedTest) -> str:
     """Save the test that shows a race, and return the text of the failure."""
     assert result.test is not None
-    assert result.test.explanation is not None
-    explanation = result.test.explanation
     file = item.config.rootpath / _SAVED / _file_name(item.nodeid, result.fault)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(result.test.to_json(), indent=1) + "\n")
-    return "\n".join(
-        [
-            f"a race in run {result.runs}: {explanation.signature}",
-            explanation.truth,
-            "",
-            timeline_text(explanation, 92),
-            "",
-            f"replay: swarmtest replay {file.relative_to(item.config.rootpath)}",
-            f"more: swarmtest race {item.nodeid}",
-        ]
-    )
+    commands = [
+        f"replay: swarmtest replay {file.relative_to(item.config.rootpath)}",
+        f"more: swarmtest race {item.nodeid}",
+    ]
+    explanation = result.test.explanation
+    if explanation is None:
+        seen = f"it failed in run {result.runs}: {result.signature}"
+        return "\n".join([seen, f"not explained: {result.problem}", *commands])
+    picture = timeline_text(explanation, 92)
+    seen = f"a race in run {result.runs}: {explanation.signature}"
+    return "\n".join([seen, explanation.truth, "", picture, "", *commands])

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import inspect
 import os
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -87,8 +88,20 @@ def item_program(item: pytest.Item) -> Callable[[], object]:
             raise AssertionError(str(failure)) from None
         finally:
             tear_down(item)
+            _drop_closed_runner()
 
     return run
+
+
+def _drop_closed_runner() -> None:
+    """Make anyio's plugin forget its event loop, if the end of a run kept it from doing so.
+
+    A run that is decided ends wherever its threads are, also while the plugin closes its loop. The
+    next run would get the closed loop.
+    """
+    plugin: Any = sys.modules.get("anyio.pytest_plugin")
+    if plugin is not None and not getattr(plugin, "_runner_leases", 1):
+        plugin._current_runner = plugin._runner_stack = None
 
 
 def _call_test(item: pytest.Item) -> None:
