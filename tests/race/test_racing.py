@@ -47,7 +47,7 @@ def found(name: str, tests: int = 100) -> RaceTest:
         assert len(outcome.faults) == 1
         allowed = ReductionTime(total=300.0)
         reduced = reduce_faults(subject, store, outcome.campaign, allowed)
-        assert (reduced.reasons, reduced.untried) == ({}, ())
+        assert (reduced.why, reduced.untried) == ({}, ())
     [small] = reduced.reductions.values()
     return RaceTest.from_json(json.loads(str(small.test)))
 
