@@ -113,6 +113,14 @@ def test_faults_have_roles_effects_and_hits_like_other_targets(study):
     assert len(study.roles(fault)) == len(study.effects(fault)) == 4
 
 
+def test_the_roles_of_a_fault_are_computed_once_and_its_list_is_the_callers(study, monkeypatch):
+    fault = study.faults[0]
+    roles = study.roles(fault)
+    monkeypatch.setattr(type(study), "_row", lambda *_: pytest.fail("they are known"))
+    study.roles(fault).clear()
+    assert study.roles(fault) == roles != []
+
+
 def test_a_campaign_with_everything_always_on_says_what_to_run_instead():
     store = open_store(":memory:")
     study = Study(store, [record(store, SPACE, "all-on", 20, 1)])

@@ -245,7 +245,7 @@ class _UnitSums(NamedTuple):
 
     def of(self, kinds: list[int], feature: int) -> _Side:
         """Return the sums of some kinds of tests, for one feature."""
-        return _Side(*(float(sums[kinds, feature].sum()) for sums in self))
+        return _Side(*(_sum_of(sums, kinds, feature) for sums in self))
 
 
 class _HitSide(NamedTuple):
@@ -270,7 +270,19 @@ class _HitSums(NamedTuple):
 
     def of(self, kinds: list[int], feature: int) -> _HitSide:
         """Return the sums of some kinds of tests, for one feature."""
-        return _HitSide(*(float(sums[kinds, feature].sum()) for sums in self))
+        return _HitSide(*(_sum_of(sums, kinds, feature) for sums in self))
+
+
+def _sum_of(sums: Floats, kinds: list[int], feature: int) -> float:
+    """Return the sum of some rows of a column, in a fraction of the time that numpy needs for it.
+
+    >>> _sum_of(np.array([[0.25, 1.0], [2.0, 3.0]]), [0, 1], 0)
+    2.25
+    """
+    total = float(sums.item(kinds[0], feature))
+    for kind in kinds[1:]:
+        total += sums.item(kind, feature)
+    return total
 
 
 def _whole_clusters(clusters: npt.NDArray[np.int32]) -> Iterator[slice]:

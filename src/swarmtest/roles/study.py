@@ -64,6 +64,7 @@ class Study(Displayed):
         self.chances: Propensities = propensities_of(self.evidence)
         self._hits: dict[Target, npt.NDArray[np.intp]] = {}
         self._pairs: dict[Target, list[Pair]] = {}
+        self._roles: dict[Target, list[FeatureRole]] = {}
         self._tables: dict[Target, RoleTable] = {}
 
     def shown_title(self) -> str:
@@ -178,8 +179,13 @@ class Study(Displayed):
 
     def roles(self, target: Target) -> list[FeatureRole]:
         """Return the role of every feature for one target: does *enabling* it matter?"""
-        table, row = self._row(target)
-        return table.of(row)
+        if target not in self._roles:
+            table, row = self._row(target)
+            if target.kind != "fault":
+                return table.of(row)
+            # Several sections ask for those of a fault, of which there are few.
+            self._roles[target] = table.of(row)
+        return [*self._roles[target]]
 
     def amounts(self, target: Target) -> list[Amount]:
         """Return whether it matters *how much* of a feature there is, where it is enabled."""
