@@ -41,7 +41,14 @@ from swarmtest.why import (
     explanations_of,
     failing_test,
 )
-from swarmtest.why.explanation import BLOCKS, IRRELEVANT, SUPPRESSOR, TRIGGER
+from swarmtest.why.explanation import (
+    BLOCKS,
+    IRRELEVANT,
+    SUPPRESSOR,
+    TRIGGER,
+    InsertionFact,
+    StepFact,
+)
 
 
 class Rope(Machine):
@@ -739,6 +746,14 @@ def test_two_faults_with_the_same_rule_are_probably_the_same_bug():
     assert found["look"].same_as == (found["use"].fault,)
     assert found["use"].same_as == (found["look"].fault,)
     assert "Probably the same bug as" in found["use"].paragraph
+
+
+def test_what_fails_too_is_not_said_not_to_matter():
+    steps = (StepFact("set", "set(1)"), StepFact("items", "items()", alike=("size",)))
+    inserted = [InsertionFact(name, IRRELEVANT, 0, 30, 0.0, 0.11) for name in ("look", "size")]
+    paragraph = Explanation("4ee18053", steps, insertions=tuple(inserted)).paragraph
+    assert "(size fails too)" in paragraph
+    assert "Does not matter: look (it changes at most 11% of the tests)" in paragraph
 
 
 def test_faults_that_need_different_steps_are_not_called_the_same():

@@ -156,12 +156,11 @@ def _irrelevant_text(found: Explanation) -> list[str]:
 
     A feature of which only a few variants exist is left out: its bound says nothing.
     """
+    named = found.named.union(*(step.alike for step in found.steps))
     others = [
         fact
         for fact in found.insertions
-        if fact.role == IRRELEVANT
-        and fact.feature not in found.named
-        and fact.high <= _LARGEST_BOUND
+        if fact.role == IRRELEVANT and fact.feature not in named and fact.high <= _LARGEST_BOUND
     ]
     if not others:
         return []
