@@ -38,6 +38,8 @@ from swarmtest.subjects import MachineSubject
 CPU_LIMIT = 3.0
 HANGS = 0.5
 """CPU seconds after which a test hangs."""
+ENDED = int(CPU_LIMIT) + 5
+"""CPU seconds after which a run is ended in which nothing could end the test that hangs."""
 MEMORY = 2 << 30
 MEASURED = PLACE / "measured.json"
 DOCS = PLACE.parent / "docs" / "trophies.md"
@@ -51,9 +53,11 @@ class Found(BaseException):
 def measured(trophy: Trophy, run: str, machine: type[Any]) -> float | str | None:
     """Return the CPU seconds to the first hit; None if there was none, or how the run ended."""
     clock = mmap.mmap(-1, 8)
+    late = 0.0
 
     def in_child() -> bool:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        resource.setrlimit(resource.RLIMIT_CPU, (ENDED, ENDED + 1))
         signal.signal(signal.SIGPROF, hang)
         begun = time.process_time()
 
@@ -72,10 +76,11 @@ def measured(trophy: Trophy, run: str, machine: type[Any]) -> float | str | None
     try:
         found = in_fork(in_child, 300)
     except NoAnswer as end:
-        found = re.search(trophy.fault, str(end)) is not None
-        if not found:
-            return f"ended: {end}"
-    return round(struct.unpack("d", clock[:8])[0], 3) if found else None
+        hangs = "SIGXCPU" in str(end)
+        if re.search(trophy.fault, "timeout" if hangs else str(end)) is None:
+            return None if hangs else f"ended: {end}"
+        found, late = True, HANGS if hangs else 0.0
+    return round(struct.unpack("d", clock[:8])[0] + late, 3) if found else None
 
 
 def hang(*_: Any) -> None:
@@ -194,7 +199,7 @@ def seconds_text(seconds: float | str | None) -> str:
     ('0.012', 'over 3')
     """
     if isinstance(seconds, str):
-        return seconds
+        return "an error"
     return f"over {CPU_LIMIT:g}" if seconds is None else f"{seconds:.2g}"
 
 
