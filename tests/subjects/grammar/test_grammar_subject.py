@@ -10,6 +10,7 @@ import pytest
 
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Fault, Verdict
+from swarmtest.coverage.native.program import ProgramRun
 from swarmtest.subjects.grammar.subject import GrammarSubject
 from swarmtest.subjects.subject import Subject
 
@@ -146,3 +147,24 @@ def test_a_campaign_finds_what_raises_and_what_crashes(swarmtest: Any, tmp_path:
     assert "AssertionError [run: assert " in shown
     assert "SIGABRT" in shown
     assert "((x" in shown
+
+
+class Doubled:
+    """A native program, as far as a subject knows one: it fails for two b in a row."""
+
+    timeout = 4.0
+
+    def run(self, data: bytes) -> ProgramRun:
+        return ProgramRun(status=None, signal=6) if b"b b" in data else ProgramRun(status=0)
+
+
+def test_a_native_program_runs_on_the_texts_and_its_fault_is_that_of_the_test() -> None:
+    tested = GrammarSubject(GRAMMAR, Doubled(), length=(5, 40))
+    tests = [tested.generate(tested.space.default(), seed) for seed in range(40)]
+    results = [tested.run(test) for test in tests]
+    faults = {r.fault.signature for r in results if r.fault is not None}
+    assert faults == {"SIGABRT"}
+    assert {r.verdict for r in results} == {Verdict.PASSED, Verdict.FAILED}
+    assert all(("b b" in r.test["text"]) == (r.fault is not None) for r in results)
+    assert {len(r.used) for r in results} == {len(tested.space.feature_names)}
+    assert tested.seconds == 4.0

@@ -17,6 +17,7 @@ from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Fault, Result, Verdict
 from swarmtest.core.space import Space
+from swarmtest.subjects.generated import Runnable, input_of, result_of_run
 from swarmtest.subjects.grammar.generator import DEPTH, LENGTH, GrammarGenerator, load_grammar
 from swarmtest.subjects.grammar.growth import Tree
 from swarmtest.subjects.subject import NoTest, Subject
@@ -25,11 +26,12 @@ FORMAT = "swarmtest grammar test 1"
 
 
 class GrammarSubject(Subject):
-    """A subject that calls a function with texts of a grammar.
+    """A subject that runs a function, or a native program, on texts of a grammar.
 
-    An exception from `run` is a fault, unless it is one of `raises`, which are correct outcomes
-    (for example a syntax error that the program reports). If `run` returns a list, tuple or set of
-    texts, these are events: targets that this test reached.
+    `run` is a function that is called with a text, or a `swarmtest.coverage.Program`; a function
+    may return the run of a program. An exception from `run` is a fault, unless it is one of
+    `raises`, which are correct outcomes (for example a syntax error that the program reports). If
+    `run` returns a list, tuple or set of texts, these are events: targets that this test reached.
 
     >>> def run(text):
     ...     assert "((" not in text
@@ -45,7 +47,7 @@ class GrammarSubject(Subject):
     def __init__(
         self,
         grammar: str | Path,
-        run: Callable[[str], object],
+        run: Runnable | Callable[[str], object],
         *,
         start: str = "",
         depth: int = DEPTH,
@@ -67,7 +69,8 @@ class GrammarSubject(Subject):
                 "out, so there are no features to choose"
             )
         self.function = run
-        """The function that is called with the text of each test."""
+        """What is called with the text of each test, or the program that is run on it."""
+        self.seconds = getattr(run, "timeout", None) if isinstance(run, Runnable) else None
         self.name = name or getattr(run, "__name__", "grammar")
         self.raises = _exceptions(raises)
         self.space = Space(self.generator.features, self.generator.constraints)
@@ -93,19 +96,19 @@ class GrammarSubject(Subject):
         return self._test(tree)
 
     def run(self, test: Any) -> Result:
-        """Call the function with the text of a test."""
+        """Run a saved test: call the function with its text, or run the program on it."""
         saved = _checked_test(test)
-        fault: Fault | None = None
-        events: tuple[str, ...] = ()
-        try:
-            events = _events(self.function(saved["text"]))
-        except self.raises:
-            pass
-        except BaseException as error:
-            fault = self.fault_of(error)
         used, size = self._facts(saved)
-        verdict = Verdict.PASSED if fault is None else Verdict.FAILED
-        return Result(verdict, fault, used, events, size, 0, dict(saved))
+        text = saved["text"]
+        try:
+            tested = self.function
+            ran = tested.run(input_of(text)) if isinstance(tested, Runnable) else tested(text)
+            result = result_of_run(ran, size)
+        except self.raises:
+            result = Result(Verdict.PASSED)
+        except BaseException as error:
+            result = Result(Verdict.FAILED, self.fault_of(error))
+        return result._replace(used=used, steps=size, test=dict(saved))
 
     def result_of_journal(
         self, entries: Sequence[Any], configuration: Configuration, fault: Fault
@@ -151,12 +154,6 @@ class GrammarSubject(Subject):
             return (), self.generator.size(tree)
         counts = tuple(used.get(name, 0) for name in self.space.feature_names)
         return counts, self.generator.size(tree)
-
-
-def _events(returned: object) -> tuple[str, ...]:
-    if not isinstance(returned, list | tuple | set | frozenset):
-        return ()
-    return tuple(sorted({f"event:{event}" for event in returned}))
 
 
 def _beside(grammar: str | Path, harness: str) -> str | Path:
