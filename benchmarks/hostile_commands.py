@@ -34,7 +34,7 @@ READING = [
     "faults 7 --inputs inputs", "faults 8 --inputs inputs",
     "report 7 --figures figures -o out.html", "report 8 -o out.html", "report 9 -o out.html",
     "export 7 -o out.csv", "export 8 -f jsonl", "roles 8 --summary", "roles 7 -o out.csv",
-    "triage 6", "growth 7 8", "compare 1 2 --baseline coin", "coverage 9 --targets",
+    "triage 6", "growth 7 8", "compare 1 2 --baseline coin", "coverage 5 --targets",
     "coverage 1 -o out.lcov",
     "coverage 1 -o out.xml", "coverage 1 -o out.json", "coverage 1 --show disk.py",
     "delete 4-9 --yes",

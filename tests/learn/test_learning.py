@@ -159,3 +159,11 @@ def test_a_process_that_is_killed_while_it_writes_has_written_nothing(tmp_path: 
     recorder.write(str(tmp_path))
     (tmp_path / "7").write_text('{"shop:Cart.add": {"n": ["4"')  # its time was up here
     assert merged(tmp_path) == {"shop:Cart.add": {"n": ["3"]}}
+
+
+def test_values_that_cannot_be_written_are_told_in_a_line(tmp_path: Path, capsys: Any) -> None:
+    recorder = Recorder("shop")
+    recorder.note("shop:Cart.add", "n", 3)
+    recorder.write_or_say(str(tmp_path / "gone"))
+    told = "swarmtest learn: values were lost: No such file or directory\n"
+    assert capsys.readouterr().err == told

@@ -73,6 +73,13 @@ class Recorder:
             return None
         return f"{name}:{qualname}", parameters[1:]
 
+    def write_or_say(self, place: str) -> None:
+        """Write what was noted, or one line on standard error that says why it is lost."""
+        try:
+            self.write(place)
+        except OSError as error:
+            print(f"swarmtest learn: values were lost: {error.strerror}", file=sys.stderr)
+
     def write(self, place: str) -> None:
         """Write what was noted into a directory, in a file of this process."""
         path = os.path.join(place, str(os.getpid()))
@@ -108,7 +115,7 @@ def is_literal(value: Any, depth: int) -> bool:
 def install(package: str, place: str) -> None:
     """Record from now on, and write when the process ends."""
     recorder = Recorder(package)
-    atexit.register(recorder.write, place)
+    atexit.register(recorder.write_or_say, place)
     threading.setprofile(recorder.profile)
     sys.setprofile(recorder.profile)
 
