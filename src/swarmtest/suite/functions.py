@@ -18,6 +18,7 @@ from typing import Any
 from swarmtest.subjects.api import ApiMachine
 from swarmtest.subjects.command.specification import Specification, StepSection
 from swarmtest.subjects.command.test import CommandTest
+from swarmtest.subjects.generated import Runnable
 from swarmtest.subjects.grammar.subject import GrammarSubject
 from swarmtest.subjects.machine.code import code_of
 from swarmtest.subjects.machine.compiled import invariants_of
@@ -122,6 +123,8 @@ def _of_rules(subject: Any, data: Any) -> FunctionCode | None:
 
 def _of_grammar(subject: GrammarSubject, test: SuiteTest) -> FunctionCode | None:
     run = subject.function
+    if isinstance(run, Runnable):  # a program: a function in the suite cannot run it by its name
+        return None
     if not _can_be_imported(run) or not all(map(_can_be_imported, subject.raises)):
         return None
     imports = {_import_of(run)} | {_import_of(error) for error in subject.raises}
