@@ -15,8 +15,9 @@ with the same bug that are in one group. Only pairs of one program are counted.
 The rules of other tools are written after their sources, and get the same failures, one program at
 a time. swarmtest's own rule is what a store says after `run`: recorded, then reduced.
 
-The rules were made with the tuning half. The programs of the judging half were written, and their
-bugs committed, before any rule was applied to them. The programs of the earlier half judged a first
+The rules were made with the tuning half. The bugs of the judging half were written down before any
+rule was applied to them, but programs and rules came in one commit, so the history cannot show it.
+The programs of the earlier half judged a first
 version, but they are no clean judge: three programs went from there to tuning after they had judged
 once. The last line is one JSON object; keys without a prefix are those of the judging half.
 """
