@@ -131,7 +131,7 @@ CALLS = {
     "reduce": "reduce FAULT --time 2s",
     "focus": "focus disk.py --fault FAULT -n 10 -q --time 20s",
     "search best-sequence": "search best-sequence 3",
-    "search compare": "search compare air.toml -e random -e hill -n 2 --repeats 2",
+    "search compare": "search compare 3 --repeats 2",
     "search correlate": "search correlate 3",
     "search export": "search export 3",
     "search plot": "search plot 3 -o out.svg",
