@@ -144,7 +144,7 @@ CALLS = {
     "doctor": "doctor s.db",
     "delete": "delete 2 --yes",
     "diff": "diff ringware==1.0 ringware==1.1 ringware:Ring --api -n 5 -j 1 --no-why --no-reduce",
-    "compare": "compare disk.py --strategies coin --repeat 2 -n 5",
+    "compare": "compare disk.py --strategies coin,all-on --repeat 2 -n 5",
     "mutate": "mutate disk.py --campaign 1 -n 5 --sample 2",
     "cc": "cc gcc -fsyntax-only good.c",
     "export": "export 1",
