@@ -315,7 +315,10 @@ def escapes_of_file(path: Path) -> str:
     """Return what a terminal, a spreadsheet or a browser would obey in a file."""
     if path.suffix in _NO_TEXT or ".swarmtest" in path.parts:
         return ""
-    text = _decoded(path.read_bytes())
+    data = path.read_bytes()
+    if data.startswith(b"SQLite format 3\0"):  # a store, whatever it is called
+        return ""
+    text = _decoded(data)
     found = escapes_of(text.replace("\r\n", "\n"))  # the lines of a CSV file
     if found:
         return f"{path.name}: {found}"
