@@ -49,6 +49,7 @@ def found(name: str, tests: int = 100) -> RaceTest:
         reduced = reduce_faults(subject, store, outcome.campaign, allowed)
         assert (reduced.why, reduced.untried) == ({}, ())
     [small] = reduced.reductions.values()
+    assert small.test is not None, small
     return RaceTest.from_json(json.loads(str(small.test)))
 
 
