@@ -123,6 +123,18 @@ def test_what_noise_has_shown_is_replayed_under_control(write: Write) -> None:
     assert all(in_fork(lambda: subject.replay(test.to_json()), 30).fault for _ in range(3))
 
 
+def test_what_noise_shows_seldom_is_replayed_near_the_places_of_its_noise(write: Write) -> None:
+    write("counter.py", LOST_UPDATE)
+    subject = ThreadsSubject("race --noise counter.py::count_to_two")
+    with open_store(":memory:") as store:
+        campaign = Campaign(subject, "coin", 200, workers=1, store=store).run().campaign
+        [fault] = store.faults(campaign)
+    seldom = json.loads(str(fault.test))
+    seldom["noise"]["frequency"] = 0
+    result = in_fork(lambda: subject.replay(seldom), 60)
+    assert result.fault == fault.fault
+
+
 def test_a_test_of_pytest_gets_its_fixtures_anew_for_each_run(write: Write) -> None:
     write("test_shop.py", SUITE)
     explanation = found("race --control test_shop.py::test_two_sellers").explanation

@@ -183,11 +183,11 @@ _EXTRA_CHOICE_PROBABILITY = 0.4
 """The probability of choosing a thread before a shared variable or at synchronisation."""
 
 
-def find_schedule(racer: Racer, test: RaceTest) -> RunOutcome:
-    """Return a controlled run that shows the fault of a test with noise."""
+def find_schedule(racer: Racer, test: RaceTest, runs: int = _RUNS) -> RunOutcome:
+    """Return a controlled run that shows the fault of a test with noise; try so many runs."""
     allowed = WorkTime(_SECONDS)
     tried = policy_runs = 0
-    while tried < _RUNS and not allowed.is_over:
+    while tried < runs and not allowed.is_over:
         if test.seen and tried % 3 != 2:
             ran = _run_near_noise(racer, test, tried)
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,9 @@ _LOADING_SECONDS = 20.0
 _MANY_LINES = 50
 """The number of lines of a package without probes from which on it is named."""
 _REPLAYS = 20
+_CONTROLLED_REPLAYS = 200
+_ISOLATED_REPLAYS = 20
+"""Likewise for programs that need a process for each run."""
 _SILENCE_SECONDS = 60.0
 """Seconds without a run after which the explanation of a schedule is given up."""
 _SIGN_SECONDS = 1.0
@@ -181,7 +185,7 @@ class ThreadsSubject(Subject):
         """Run a saved test again, by its schedule if it has one.
 
         The operating system schedules a run with noise differently each time, so such a test is run
-        until it fails, at most 20 times.
+        until it fails, at most 20 times, and then under control near the places of its noise.
         """
         race_test = RaceTest.from_json(test)
         if race_test.schedule is not None:
@@ -195,7 +199,11 @@ class ThreadsSubject(Subject):
         for _ in range(runs):
             ran = self.racer.run(race_test.settings, race_test.seed)
             if ran.fault is not None:
-                break
+                return self._result(race_test, ran)
+        if runs > 1 and race_test.fault:
+            with suppress(UserError):
+                most = _ISOLATED_REPLAYS if self.racer.is_isolated else _CONTROLLED_REPLAYS
+                ran = find_schedule(self.racer, race_test, most)
         return self._result(race_test, ran)
 
     def reduced(self, test: Any, interesting: Callable[[Any], bool]) -> Any:
