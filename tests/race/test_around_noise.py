@@ -77,10 +77,7 @@ def test_threads_stop_about_where_noise_held_them(racer: Callable[[str], Racer])
     assert shown > 2 * nowhere + 5
 
 
-def test_a_fault_that_only_noise_can_show_is_said(
-    racer: Callable[[str], Racer], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("swarmtest.race.explanation._RUNS", 20)
+def test_a_fault_that_only_noise_can_show_is_said(racer: Callable[[str], Racer]) -> None:
     test = RaceTest("counter", NOISE, 1, fault="00000000", seen=(("main.1", 1),))
     with pytest.raises(UserError, match="seen with noise, but in none of 20 controlled schedules"):
-        find_schedule(racer(LOST_UPDATE), test)
+        find_schedule(racer(LOST_UPDATE), test, runs=20)
