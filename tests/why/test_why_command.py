@@ -101,7 +101,7 @@ def test_why_explains_keeps_and_prints_it_again(place: Path, fault: str, swarmte
     again = swarmtest("why", fault, "--all", cwd=place)
     assert again.stdout == first.stdout
     both = unwrapped(swarmtest("roles", fault, cwd=place).stdout)
-    assert "how many contain the feature" in both  # what statistics say
+    assert "how many of the hits have the feature" in both  # what statistics say
     assert f"by experiment on its reduced test {NEEDS}" in both
     assert " confirmed: " in both
     [line] = swarmtest("roles", fault, "--json", cwd=place).stdout.splitlines()

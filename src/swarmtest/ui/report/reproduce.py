@@ -14,7 +14,7 @@ from swarmtest.ui.terminal.tables import command_text
 # Commands.
 
 _DEFAULT_TIMEOUT = 10.0
-_RACE_STRATEGIES = ("bandit", "coin")
+_RACE_STRATEGIES = ("repeat", "coin")
 """The strategies of `swarmtest race`: for Python, and for native programs and older campaigns."""
 _RACE_PREFIX = "race "
 
