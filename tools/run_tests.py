@@ -24,8 +24,8 @@ from pathlib import Path
 
 LINES = 1600
 """Lines of test code in a part: a pytest takes a second to start, so parts must not be tiny."""
-SLOW = "benchmarks"
-"""The directory whose tests take longest. They begin first, so that none is alone at the end."""
+SLOW = ("benchmarks", "docs", "examples")
+"""Directories whose tests take longest. They begin first, so that none is alone at the end."""
 NO_TESTS = 5
 """The exit status of a pytest that has found no test."""
 COUNTED = re.compile(r"(\d+) (failed|passed|skipped|xfailed|xpassed|warnings?|errors?)\b")
@@ -65,7 +65,7 @@ def parts_of(paths: Sequence[Path]) -> list[Part]:
         for file in (sorted(path.rglob("test_*.py")) if path.is_dir() else [path])
     ]
     parts = [part for place in dict.fromkeys(f.parent for f in files) for part in cut(files, place)]
-    return sorted(parts, key=lambda part: (SLOW not in part.files[0].parts, -part.lines))
+    return sorted(parts, key=lambda part: (part.files[0].parent.name not in SLOW, -part.lines))
 
 
 def cut(files: Sequence[Path], directory: Path) -> Iterator[Part]:
@@ -76,7 +76,7 @@ def cut(files: Sequence[Path], directory: Path) -> Iterator[Part]:
         if file.parent != directory:
             continue
         more = len(file.read_bytes().splitlines())
-        if held and (lines + more > LINES or directory.name == SLOW):
+        if held and (lines + more > LINES or directory.name in SLOW):
             yield Part(tuple(held), lines)
             held, lines = [], 0
         held.append(file)

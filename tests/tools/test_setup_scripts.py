@@ -84,7 +84,8 @@ def test_the_demo_installs_no_tools_of_developers(tmp_path: Path) -> None:
         return [line.partition("tools/")[2] for line in lines if "tools/" in line]
 
     assert steps("demo") == ["setup.sh", "demo.sh"]
-    assert steps("unit") == ["setup.sh", "setup.sh dev", "compilers.sh", "browser.sh"]
+    tools = ["setup.sh", "setup.sh dev", "compilers.sh", "browser.sh", "run_tests.py"]
+    assert steps("unit") == tools
 
 
 def test_make_fresh_explains_itself_to_anybody(as_user: str) -> None:

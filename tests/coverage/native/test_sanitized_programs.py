@@ -79,7 +79,7 @@ def test_a_report_names_the_error_and_its_functions(
 
 @BOTH
 @pytest.mark.parametrize("server", [False, True])
-@pytest.mark.parametrize("memory", ["auto", 200 << 20])
+@pytest.mark.parametrize("memory", ["auto", 1 << 30])
 def test_a_sanitized_program_runs_in_a_machine(
     sanitized: Build, compiler: str, server: bool, memory: int | str, tmp_path: Path
 ) -> None:
