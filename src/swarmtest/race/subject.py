@@ -75,7 +75,6 @@ class ThreadsSubject(Subject):
 
     part = "switch"
     alternatives: Mapping[str, Sequence[str]] = {"scheduler": POLICIES, "noise": KIND_NAMES}
-    default_strategy = "repeat"
     suffix = ".py"
     loads_late = True
 

@@ -97,8 +97,6 @@ class Subject:
     weighted: bool = False
     """Whether weights between 0 and 1 have a meaning. If not, strategies that produce such weights
     are refused, and the default strategy is `coin`."""
-    default_strategy: str = ""
-    """The name of the default strategy; empty for `layered`, or `coin` without weights."""
     modes: tuple[str, ...] = ()
     """Features that are on or off in a whole test and never counted in it."""
     alternatives: Mapping[str, Sequence[str]] = {}
@@ -245,9 +243,8 @@ class Subject:
 
 
 def usual_strategy(subject: Subject) -> str:
-    """Return the default strategy: the subject's own, or the best one that it understands."""
-    own = getattr(subject, "default_strategy", "")
-    return own or ("layered" if subject.weighted else "coin")
+    """Return the default strategy: the best one whose weights the subject understands."""
+    return "layered" if subject.weighted else "coin"
 
 
 def is_subject(member: Any) -> bool:

@@ -14,8 +14,8 @@ from swarmtest.ui.terminal.tables import command_text
 # Commands.
 
 _DEFAULT_TIMEOUT = 10.0
-_RACE_STRATEGIES = ("repeat", "coin")
-"""The strategies of `swarmtest race`: for Python, and for native programs and older campaigns."""
+_RACE_STRATEGY = "coin"
+"""The strategy of `swarmtest race`."""
 _RACE_PREFIX = "race "
 
 
@@ -35,7 +35,7 @@ def run_command(record: CampaignRecord, tests: int) -> str:
     subject = options.get("subject")
     if not subject:
         return ""
-    if subject["text"].startswith(_RACE_PREFIX) and record.strategy in _RACE_STRATEGIES:
+    if subject["text"].startswith(_RACE_PREFIX) and record.strategy == _RACE_STRATEGY:
         return _race_command(record, subject["text"], tests)
     words = [shlex.quote(subject["text"]), *_subject_words(subject)]
     words += ["--strategy", shlex.quote(record.strategy), f"--seed {record.seed}"]
