@@ -57,7 +57,13 @@ os.environ["PATH"] = os.pathsep.join(
 os.environ.pop("PYTEST_ADDOPTS", None)
 
 # Without this an example that takes more than 0.2 s fails, and examples that are made slowly, too.
-settings.register_profile("any load", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# The parent is named, because Hypothesis was imported before the variables above were removed.
+settings.register_profile(
+    "any load",
+    settings.get_profile("default"),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("any load")
 
 # -P: as for the installed program, the current directory is not on the path.
