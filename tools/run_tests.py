@@ -2,9 +2,8 @@
 
     python tools/run_tests.py [--workers N] [PATH ...] [-- OPTION ...]
 
-Tests fork, and what a fork costs grows with the memory of the process. A pytest that has run every
-test before, and has imported what they need, holds 500 MB; a fork of it takes forty times as long
-as one of a pytest that has run the tests of one directory. So the test files are cut into parts,
+Tests fork, and what a fork costs grows with the memory of the process. A pytest that has run all
+tests before, and has imported what they need, holds 500 MB. So the test files are cut into parts,
 and each part gets a new pytest. OPTION is handed to all of them.
 """
 
@@ -192,6 +191,9 @@ def main() -> int:
     words = sys.argv[1:]
     split = words.index("--") if "--" in words else len(words)
     given = parser.parse_args(words[:split])
+    for path in given.paths:
+        if not path.exists():
+            parser.error(f"there is no {path}")
     try:
         return run_all(parts_of(given.paths), given.workers, words[split + 1 :])
     except KeyboardInterrupt:

@@ -212,9 +212,9 @@ def propensities_of(evidence: Evidence) -> Propensities:
         if silent.any():
             share = silent.mean()
             notes.append(
-                f"campaign {campaign}: in {share:.0%} of the tests weights, or what the strategy "
-                "has learnt, and not chance decide which features are on; "
-                "they show only how much of a feature matters"
+                f"campaign {campaign}: in {share:.0%} of the tests, weights or what the strategy "
+                "has learnt decided which features are on, not chance; "
+                "these tests show only how much of a feature matters"
             )
         tied = _constrained_features(space)
         if tied:

@@ -36,9 +36,11 @@ _LOADING_SECONDS = 20.0
 _MANY_LINES = 50
 """The number of lines of a package without probes from which on it is named."""
 _REPLAYS = 20
+"""How often a test with noise is run again until it fails."""
 _CONTROLLED_REPLAYS = 200
+"""How many controlled runs look for the fault if none of these has shown it."""
 _ISOLATED_REPLAYS = 20
-"""Likewise for programs that need a process for each run."""
+"""The same for programs that need a process for each run."""
 _SILENCE_SECONDS = 60.0
 """Seconds without a run after which the explanation of a schedule is given up."""
 _SIGN_SECONDS = 1.0

@@ -236,7 +236,7 @@ def _joined(like: str | bytes, parts: Sequence[Any]) -> str | bytes:
 def printed_again(subject: RuleBasedSubject, test: RuleTest) -> RuleTest:
     """Return the test with the choices and texts of a new run, in a process that it may end.
 
-    Texts are code, and those of a store are by whoever wrote it: a program that will be run has
+    Texts are code, and those of a store may be hostile: a program that will be run has
     those of a run that was made here.
     """
 

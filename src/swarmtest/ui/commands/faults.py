@@ -155,7 +155,7 @@ def _write_inputs(opened: Store, number: int, fault: str | None, directory: str)
             click.echo(f"{one_line(record.id)}  {signature}: its test was not stored", err=True)
             continue
         if not is_plain_id(record.id):
-            # It becomes a path, and whoever wrote the store chose it.
+            # It becomes a path, and it comes from the store, which may be hostile.
             raise UserError(f"{record.id!r} is not the id of a fault: is the store damaged?")
         (place / record.id).write_bytes(input_of_test(json.loads(record.test)))
         about = f"{record.kind}: {record.signature}\n{command}\n\n{record.details}\n"
