@@ -69,7 +69,7 @@ class Size:
 
 
 FULL = Size(60, 10_000, 10_000, 30, 100, 4_000_000, 100_000, 100_000, 2_000, 12, 2)
-QUICK = Size(5, 200, 10_000, 1, 5, 20_000, 10_000, 500, 400, 2, 0)
+QUICK = Size(5, 200, 10_000, 1, 5, 20_000, 10_000, 500, 400, 1, 0)
 UNSEEN_CAP = 60
 """Examples that Hypothesis has for each bug of the sample."""
 

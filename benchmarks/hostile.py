@@ -516,7 +516,7 @@ def main() -> None:
         kinds = [*stores.TEXTS, "payloads", *(f"seed {n}" for n in range(5))]
         most = _MOST_PAGES
         if options.quick:
-            inputs, kinds, most = some_of_each(inputs, 2), ["terminal escapes"], 8
+            inputs, kinds, most = some_of_each(inputs, 1), ["terminal escapes"], 8
         progress(f"{len(inputs)} inputs, and pages of the dashboard")
         with ThreadPoolExecutor(options.j) as pool:
             outcomes = tell(pool.map(partial(log.attempt, template=template), inputs), len(inputs))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -28,6 +29,7 @@ SLOW = ("benchmarks", "docs", "examples")
 NO_TESTS = 5
 """The exit status of a pytest that has found no test."""
 COUNTED = re.compile(r"(\d+) (failed|passed|skipped|xfailed|xpassed|warnings?|errors?)\b")
+CLOSING = re.compile(r" in \d+\.\d+s\b")
 NOTE = re.compile(r"^(?:SKIPPED|FAILED|ERROR|XFAIL|XPASS) .*", re.MULTILINE)
 ORDER = ("failed", "passed", "skipped", "xfailed", "xpassed", "warning", "error")
 
@@ -54,6 +56,21 @@ class Run:
     process: subprocess.Popen[bytes]
     output: Path
     started: float = field(default_factory=time.monotonic)
+    cpu_s: float = 0.0
+
+    def ended(self) -> bool:
+        """Tell whether it has ended; if so, note its CPU time with that of all that it started."""
+        before = cpu_s_of_children()
+        if self.process.poll() is None:
+            return False
+        self.cpu_s = cpu_s_of_children() - before
+        return True
+
+
+def cpu_s_of_children() -> float:
+    """Return the CPU time of all child processes that have ended, and of their own children."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def parts_of(paths: Sequence[Path]) -> list[Part]:
@@ -95,13 +112,15 @@ def begin(part: Part, output: Path, options: Sequence[str]) -> Run:
 
 
 def counts_of(text: str) -> Counter[str]:
-    """Return how many tests ended how, from the last line of a pytest.
+    """Return how many tests ended how, from the closing line of a pytest.
+
+    Python may print more behind it, when the process ends.
 
     >>> dict(counts_of("....\\n1 failed, 3 passed, 2 errors in 0.12s\\n"))
     {'failed': 1, 'passed': 3, 'error': 2}
     """
-    last = text.rstrip().rpartition("\n")[2]
-    return Counter({kind.rstrip("s"): int(number) for number, kind in COUNTED.findall(last)})
+    closing = next((line for line in reversed(text.splitlines()) if CLOSING.search(line)), "")
+    return Counter({kind.rstrip("s"): int(number) for number, kind in COUNTED.findall(closing)})
 
 
 def in_words(counts: Counter[str]) -> str:
@@ -141,7 +160,10 @@ class Report:
         said = in_words(counts) or (f"no result, exit status {status}" if bad else "no tests")
         seconds = time.monotonic() - run.started
         place = f"[{self.ended:{len(str(self.parts))}}/{self.parts}]"
-        print(f"{place} {run.part.name}: {said} in {seconds:.0f} s", flush=True)
+        print(
+            f"{place} {run.part.name}: {said} in {seconds:.0f} s ({run.cpu_s:.0f} s of CPU)",
+            flush=True,
+        )
         if bad:
             print(text, flush=True)
         self.notes += NOTE.findall(text)
@@ -166,7 +188,7 @@ def run_all(parts: Sequence[Part], workers: int, options: Sequence[str]) -> int:
                 while waiting and len(running) < workers:
                     number, part = waiting.pop(0)
                     running.append(begin(part, Path(place, str(number)), options))
-                ended = [run for run in running if run.process.poll() is not None]
+                ended = [run for run in running if run.ended()]
                 for run in ended:
                     running.remove(run)
                     report.add(run)

@@ -78,7 +78,9 @@ class Subject:
     def loaded(self) -> tuple[Tested, Coverage | None]:
         """What is tested, with the probes that watch it; forked processes share both."""
         watching = Coverage("line", self.cover).install() if self.cover else None
-        return SubjectReference(str(HERE / self.file)).load(), watching
+        tested = SubjectReference(str(HERE / self.file)).load()
+        tested.warm_up()
+        return tested, watching
 
     def sample(
         self, strategy: str | Strategy, tests: int, seed: int, names: Collection[str]

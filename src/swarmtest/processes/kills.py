@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import os
 import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from swarmtest.processes import limits
 from swarmtest.processes.fork import KILLS, Fork
@@ -116,6 +117,10 @@ def run_until_not_killed(
             return result, False
 
 
+_FRESH_SECONDS = 0.02
+"""How old a reading of the kernel's record may be."""
+
+
 class OutOfMemoryRecord:
     """What the kernel has recorded about processes that it killed for want of memory (Linux).
 
@@ -123,9 +128,14 @@ class OutOfMemoryRecord:
     False
     """
 
+    _latest: ClassVar[tuple[float, list[str]]] = (-math.inf, [])
+    """When it was read last, and what it was."""
+
     def __init__(self) -> None:
-        self._files = _memory_events()
-        self._kills = self._read()
+        # Reading it takes longer than a short test, so it may have been read just before.
+        read, self._kills = OutOfMemoryRecord._latest
+        if time.monotonic() - read > _FRESH_SECONDS:
+            self._kills = self._read()
 
     def happened_again(self) -> bool:
         """Return whether it has killed a process of our control group since the last call."""
@@ -134,10 +144,12 @@ class OutOfMemoryRecord:
 
     def _read(self) -> list[str]:
         lines: list[str] = []
-        for file in self._files:
+        for file in _memory_events():
             with contextlib.suppress(OSError):
                 lines += Path(file).read_text().splitlines()
-        return [line for line in lines if line.startswith("oom_kill ")]
+        kills = [line for line in lines if line.startswith("oom_kill ")]
+        OutOfMemoryRecord._latest = time.monotonic(), kills
+        return kills
 
 
 @functools.cache

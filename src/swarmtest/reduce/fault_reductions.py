@@ -15,7 +15,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
@@ -31,7 +31,7 @@ from swarmtest.core.errors import UserError
 from swarmtest.core.result import Fault, Result, Verdict
 from swarmtest.core.signatures import is_older_form
 from swarmtest.processes.fork_pool import run_isolated
-from swarmtest.processes.limits import limit_memory
+from swarmtest.processes.limits import memory_limited
 from swarmtest.processes.perturbation import perturbed_memory
 from swarmtest.reduce.assertion_values import with_values
 from swarmtest.reduce.named_tests import load_subject
@@ -375,8 +375,8 @@ class _WithinMemory:
 
     def _limited(self, run: Callable[[Any], Result]) -> Callable[[Any], Result]:
         def limited(test: Any) -> Result:
-            if self._memory:
-                limit_memory(self._memory)
-            return run(test)
+            # Lifted afterwards: a process in which a limit stays lower answers no more.
+            with memory_limited(self._memory) if self._memory else nullcontext():
+                return run(test)
 
         return limited

@@ -167,6 +167,12 @@ class Subject:
         _check_json(self, result.test)
         return result
 
+    def warm_up(self) -> None:
+        """Do what the first test of a process has to do; called before processes are forked.
+
+        The default does nothing. Without a call, the first test does it.
+        """
+
     def test_of(self, configuration: Configuration, seed: int) -> Any:
         """Return the test that a configuration and a seed give (JSON data), even if it passes."""
         return self.generate(configuration, seed)

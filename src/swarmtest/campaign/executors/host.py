@@ -66,6 +66,7 @@ from swarmtest.processes.kills import (
     kills_itself,
 )
 from swarmtest.processes.process_state import Habits
+from swarmtest.subjects.subject import Subject
 
 if TYPE_CHECKING:
     from swarmtest.coverage.watch import Coverage
@@ -167,6 +168,8 @@ class Host:
     def serve(self) -> None:
         """Run batches until the campaign closes the connection."""
         self._send("ready", self._worker.introduction().packed()[2])
+        if isinstance(self._job.subject, Subject):
+            self._job.subject.warm_up()  # once, and not in every child
         try:
             while True:
                 message = self._next_message()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -299,8 +300,8 @@ def _all_lines(file: CFile) -> set[int]:
 
 
 def _place_of(mutant: Mutant, subject: CommandSubject) -> str:
-    """Return the file of a mutant, whose path is relative to the project or to the program."""
-    for base in (Path.cwd(), *Path.cwd().parents, Path(subject.spec.here)):
+    """Return the file of a mutant; its path is as `shown_path` gives it, or below the program."""
+    for base in (Path.cwd(), *Path.cwd().parents, Path(subject.spec.here), *map(Path, sys.path)):
         if (base / mutant.path).is_file():
             return str(base / mutant.path)
     raise UserError(f"{mutant.path}: there is no such file to mutate")

@@ -160,7 +160,7 @@ class MachineSubject(Subject):
             for source in action.arguments.values()
         )
         """Whether draws depend on what the test has drawn and compared before."""
-        self._watched = not (self._mixed if machine.compared is None else machine.compared)
+        self._watched = not self._mixed or machine.compared is False
 
     def execute(self, configuration: Configuration, seed: int) -> Result:
         """Generate a test while running it."""
@@ -229,11 +229,15 @@ class MachineSubject(Subject):
             return result._replace(covered=machine._covered, missing=machine._missing)
         return result
 
-    def _begin_values(self, rng: random.Random) -> None:
-        """Forget the values of the test before; watch the program's comparisons from now on."""
+    def warm_up(self) -> None:
+        """Watch the comparisons of the program, if tests need that."""
         if not self._watched:
             self._watched = True
             watch_comparisons(self.machine.__module__)
+
+    def _begin_values(self, rng: random.Random) -> None:
+        """Forget the values of the test before; watch the program's comparisons from now on."""
+        self.warm_up()
         if isinstance(rng, ProgramRandom):
             rng.begin()
             log_into(rng.compared)

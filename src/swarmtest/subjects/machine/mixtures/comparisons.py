@@ -38,7 +38,7 @@ _COLLECTIONS = frozenset((tuple, list, set, frozenset, dict))
 _LONGEST = 64
 _MOST_ELEMENTS = 16
 _MOST_BYTES = 200_000
-"""The size of all files that are changed: each is parsed and compiled twice."""
+"""The size of all files that are changed: each is parsed and compiled."""
 
 Log = dict[int, tuple[Any, ...]]
 """The values of the last failed comparison, by the number of its place."""
@@ -134,19 +134,21 @@ def _is_filled(cell: types.CellType) -> bool:
 
 
 def _watch(module: types.ModuleType, path: Path) -> None:
-    trees = _trees(module, path)
-    if trees is None:
-        return
-    plain, changed = trees
-    rewriter = _Rewriter()
-    rewriter.visit(changed)
-    if not rewriter.count:
-        return
-    ast.fix_missing_locations(changed)
     try:
-        old = _codes(compile(plain, str(path), "exec", dont_inherit=True))
-        new = _codes(compile(changed, str(path), "exec", dont_inherit=True))
-    except (SyntaxError, ValueError, RecursionError):
+        tree = _tree(module, path)
+        rewriter = _Rewriter()
+        rewriter.visit(tree)
+        # From the cache of compiled modules, as the functions have it.
+        loader = module.__loader__
+        if not rewriter.count or not isinstance(loader, SourceFileLoader):
+            return
+        plain = loader.get_code(module.__name__)
+        if plain is None:
+            return
+        old = _codes(plain)
+        ast.fix_missing_locations(tree)
+        new = _codes(compile(tree, str(path), "exec", dont_inherit=True))
+    except (OSError, SyntaxError, ValueError, ImportError, RecursionError):
         return
     for function in _functions_of(module):
         key = _key(function.__code__)
@@ -156,22 +158,17 @@ def _watch(module: types.ModuleType, path: Path) -> None:
             function.__code__ = new[key]
 
 
-def _trees(module: types.ModuleType, path: Path) -> tuple[ast.Module, ast.Module] | None:
-    """Return the syntax tree of a module twice, with the probes of coverage if it has them."""
+def _tree(module: types.ModuleType, path: Path) -> ast.Module:
+    """Return the syntax tree of a module, with the probes of coverage if it has them."""
     loader = module.__loader__
-    try:
-        if type(loader) is not SourceFileLoader and isinstance(loader, SourceFileLoader):
-            # Here, because it needs numpy, which a run without coverage does not load.
-            from swarmtest.coverage.import_hook import ProbingLoader
+    if type(loader) is SourceFileLoader:
+        return ast.parse(importlib.util.decode_source(path.read_bytes()))
+    # Here, because it needs numpy, which a run without coverage does not load.
+    from swarmtest.coverage.import_hook import ProbingLoader
 
-            if type(loader) is ProbingLoader:
-                return loader.woven_tree(module.__name__), loader.woven_tree(module.__name__)
-        if isinstance(loader, SourceFileLoader):
-            text = importlib.util.decode_source(path.read_bytes())
-            return ast.parse(text), ast.parse(text)
-    except (OSError, SyntaxError, ValueError, ImportError, RecursionError):
-        pass
-    return None
+    if type(loader) is ProbingLoader:
+        return loader.woven_tree(module.__name__)
+    raise ImportError(f"{module.__name__} has a loader of its own")
 
 
 def _key(code: types.CodeType) -> tuple[str, int]:
