@@ -58,7 +58,7 @@ from swarmtest.subjects.subject import Subject, usual_strategy
 if TYPE_CHECKING:
     from swarmtest.coverage.watch import Coverage
 
-_FORKED_UP_TO = 16
+_FORKED_UP_TO = 300
 """A campaign of at most this many tests forks its workers: starting interpreters takes longer."""
 _REHEARSED = 64
 """How many proposals are checked for weights that the subject cannot honour."""
