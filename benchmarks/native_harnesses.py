@@ -114,7 +114,7 @@ def document(rng: random.Random) -> bytes:
 
 
 def generated_harness(work: Path) -> Harness:
-    subject = generated(work, 1, functions=400)
+    subject = generated(work, 1, functions=150)
     file = subject.directory / "harness.c"
     file.write_text(GENERATED)
     return Harness(

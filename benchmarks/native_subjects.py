@@ -76,7 +76,7 @@ def find_subjects(work: Path, tests: int, *, quick: bool) -> list[Subject]:
     that is measured with it.
     """
     if quick:
-        return [generated(work, tests, functions=400)]
+        return [generated(work, tests, functions=150)]
     try:
         return [duktape(work, tests), tcc(work, tests)]
     except Unavailable as reason:
