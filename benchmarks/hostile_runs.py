@@ -313,7 +313,7 @@ def escapes_of(text: str, is_terminal: bool = False) -> str:
 
 def escapes_of_file(path: Path) -> str:
     """Return what a terminal, a spreadsheet or a browser would obey in a file."""
-    if path.suffix in _NO_TEXT or ".swarmtest" in path.parts:
+    if path.suffix in _NO_TEXT or ".swarmtest" in path.parts or path.parent.name == _INPUTS:
         return ""
     data = path.read_bytes()
     if data.startswith(b"SQLite format 3\0"):  # a store, whatever it is called

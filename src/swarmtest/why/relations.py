@@ -29,6 +29,8 @@ _LEAST_GAIN = ((3, 0.06), (6, 0.1), (99, 0.15))
 to 3, and so on. A complicated relation has to explain more."""
 _FEWEST = 5
 """Failing and passing variants without which no rule is learnt."""
+_HOPELESS = 50
+"""Variants without a passing one after which the walk ends: there is no relation to learn."""
 _MOST_SLOTS = 10
 _MOST_BASES = 20
 _MOST_IN_SUMS = 7
@@ -74,7 +76,11 @@ def find_relations(
         return [], None
     names = [f"{short_name(study.features, slot.step)}.{slot.label}" for slot in chosen]
     start = tuple(study.editor.value(study.steps, slot) for slot in chosen)
-    walk = dict(_walk(study, chosen, study.rng("walk"), runs * 2 // 3))
+    walk: dict[Vector, bool] = {}
+    for vector, failed in _walk(study, chosen, study.rng("walk"), runs * 2 // 3):
+        walk[vector] = failed
+        if len(walk) == _HOPELESS and all(walk.values()):
+            break
     for vector in [vector for vector, failed in walk.items() if failed][:_MOST_BASES]:
         steps = study.editor.with_values(study.steps, dict(zip(chosen, vector, strict=True)))
         if steps is not None and steps != study.steps:
