@@ -168,7 +168,7 @@ COMMAND_GROUPS = {
 COMMANDS = {name: entry for group in COMMAND_GROUPS.values() for name, entry in group.items()}
 
 
-_LOADING = frozenset(COMMANDS) - {"init", "list", "show", "strategies", "cc", "copy", "delete"}
+_LOADING = frozenset(COMMANDS) - {"list", "show", "strategies", "cc", "copy", "delete"}
 """Commands that may import the user's modules."""
 
 

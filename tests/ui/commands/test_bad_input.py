@@ -160,6 +160,8 @@ SAVED = {
     ' "steps": [3]}',
     "a broken value": '{"format": "swarmtest machine test 1", "subject": "good.py::Good",'
     ' "steps": [["push", [{"$pickle": "AAAA", "repr": "?"}]]]}',
+    "a pattern that is none": '{"format": "swarmtest machine test 1", "subject": "good.py::Good",'
+    ' "steps": [["push", [{"$pattern": "(((a", "flags": 0}]]]}',
     "an unknown tag": '{"format": "swarmtest machine test 1", "subject": "good.py::Good",'
     ' "steps": [["push", [{"$future": 1}]]]}',
     "text": "hello",

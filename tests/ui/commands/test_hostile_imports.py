@@ -29,12 +29,13 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("what", HOSTILE)
-@pytest.mark.parametrize("command", ["run", "check"])
+@pytest.mark.parametrize("command", ["run", "check", "init --api"])
 def test_it_is_refused_with_one_line(command, what, swarmtest, refused, tmp_path):
     text, words = HOSTILE[what]
     (tmp_path / "lamps.py").write_text(LAMP + text)
     seconds = "2" if "hang" in what else "60"
-    done = swarmtest(command, "lamps.py", cwd=tmp_path, SWARMTEST_IMPORT_SECONDS=seconds)
+    named = "lamps.py:Lamp" if command == "init --api" else "lamps.py"
+    done = swarmtest(*command.split(), named, cwd=tmp_path, SWARMTEST_IMPORT_SECONDS=seconds)
     refused(done, "cannot import", "lamps.py", words)
 
 

@@ -325,7 +325,9 @@ def from_json(data: Any) -> Any:
         raise UserError(f"not a test that this version of swarmtest wrote: unknown tag {tag!r}")
     try:
         return decoder(data[tag], data)
-    except (TypeError, ValueError, KeyError, AttributeError, ArithmeticError) as error:
+    except UserError:
+        raise
+    except Exception as error:  # constructors, also of the user's classes, may raise anything
         raise UserError(f"a saved test has a broken argument, {tag}: {error}") from None
 
 
