@@ -37,6 +37,8 @@ RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u
 _ON_TERMINAL = re.compile("\x1b\\]|\x9b|\x07|[\u202a-\u202e\u2066-\u2069]")
 """What is left of it on a terminal, where colours and progress are our own."""
 _NO_TEXT = (".parquet", ".db", ".pdf", ".png", ".db-wal", ".db-shm", ".db-journal", ".pyc", ".py")
+_INPUTS = "inputs"
+"""The directory of `faults --inputs`: inputs of the program, which nobody may change."""
 _marks = itertools.count()
 
 
