@@ -75,5 +75,5 @@ def _refusal(test: str, run: CleanRun) -> UserError:
     return UserError(
         f"{test}: the script {run.ending} in a clean process, and does not show the fault: it may "
         "need what ran before it, or more of swarmtest than can be left out; `swarmtest replay "
-        f"{test} --save test.py` writes the test as it is"
+        f"{test} -o test.py` writes the test as it is"
     )

@@ -44,7 +44,7 @@ def standalone_script(subject: Any, data: Any) -> str:
     if not isinstance(subject, MachineSubject):
         raise UserError(
             f"{subject.name}: only tests of machines and classes become scripts; "
-            "`swarmtest replay --save FILE` writes the others"
+            "`swarmtest replay -o FILE` writes the others"
         )
     if issubclass(subject.machine, Compared):
         script = _script_of_comparison(subject.machine, MachineTest.from_json(data))
