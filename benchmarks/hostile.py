@@ -286,8 +286,8 @@ class Inputs:
         for name, call in commands.CALLS.items():
             yield self._input("options", f"{name}: none", call, surroundings=around, works=True)
         for command in dict.fromkeys([*READING, *RUNNING, *SUBJECT_COMMANDS]):
-            has_threads = not command.startswith("race disk.py")  # it is refused for this reason
-            yield self._input("ordinary", "nothing hostile", command, works=has_threads)
+            works = command not in commands.REFUSED
+            yield self._input("ordinary", "nothing hostile", command, works=works)
         fault = self._names[0]
         for name, more in commands.with_options(fault):
             words = commands.with_words(words_of(commands.CALLS[name], *self._names), more)

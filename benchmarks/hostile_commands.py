@@ -70,6 +70,12 @@ SUBJECT_COMMANDS = [
     "run disk:Disk --like list -n 5 -q", "why FAULT --again --runs 20", "replay --faults disk.py",
     "watch disk.py --on-save --time 2s --slice 1s -j 1", "reproduce FAULT",
 ]  # fmt: skip
+REFUSED = [
+    "race disk.py -n 3",  # it starts no thread
+    "race --after FAULT counter.py::count -n 5",  # a fault of another program
+    "run prog.toml -n 20 -q --avoid known",  # its faults are too few for roles
+]
+"""Commands that are refused although nothing is hostile."""
 ON_TERMINAL = [
     "list", "show 1", "faults 1", "roles 1", "coverage 1 --targets", "replay FAULT", "suite 1 -q",
     "run disk.py -n 20", "why FAULT", "why FAULT --all", "faults --all", "faults 9",

@@ -128,7 +128,8 @@ def _judge(each: HostileInput, place: Path, top: Path, markers: Path) -> Outcome
         return outcome
     outcome.orphan = _orphans(mark)
     outcome.executed = ", ".join(sorted(path.name for path in markers.iterdir()))
-    if "Traceback (most recent call last)" in err:
+    # The debugger begins with the traceback of the program that failed.
+    if "Traceback (most recent call last)" in err and "--pdb" not in each.words:
         frames = re.findall(r'File "(\S+)", line (\d+)', err)
         raised_at = ":".join(frames[-1]) if frames else ""
         outcome.traceback = f"{err.strip().splitlines()[-1][:200]} at {raised_at}"
