@@ -73,6 +73,7 @@ SUBJECT_COMMANDS = [
 REFUSED = [
     "race disk.py -n 3",  # it starts no thread
     "race --after FAULT counter.py::count -n 5",  # a fault of another program
+    "growth 7 8",  # campaigns of different programs
     "run prog.toml -n 20 -q --avoid known",  # its faults are too few for roles
 ]
 """Commands that are refused although nothing is hostile."""
