@@ -275,7 +275,7 @@ class RunningSums:
             if count <= _AS_LIST:
                 self._rows = sums.tolist()
             else:
-                flat = memoryview(sums.ravel())  # type: ignore[arg-type]  # it is a buffer
+                flat = sums.ravel().data
                 self._rows = [flat[at : at + count] for at in range(0, len(flat), count)]
         return self._rows[row]
 
