@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import sys
 import tarfile
@@ -65,12 +66,6 @@ UNSAFE = {
     "a link to above": [("a", tarfile.SYMTYPE, "../..")],
     "an absolute link": [("a", tarfile.SYMTYPE, "/")],
     "a hard link to above": [("a", tarfile.LNKTYPE, "../secret")],
-    "through two links": [
-        ("a", tarfile.DIRTYPE, ""),
-        ("a/up", tarfile.SYMTYPE, ".."),
-        ("a/b", tarfile.SYMTYPE, "up/.."),
-        ("a/b/evil", tarfile.REGTYPE, "x"),
-    ],
     "a device": [("a", tarfile.CHRTYPE, "")],
     "a pipe": [("a", tarfile.FIFOTYPE, "")],
 }
@@ -84,6 +79,23 @@ def test_what_leads_outside_is_refused(case: str, unpack: Unpack, tmp_path: Path
     with pytest.raises(UnsafeArchive):
         unpack(archive, tmp_path / "out")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["archive.tar.gz", "out", "secret"]
+
+
+TWO_LINKS = [
+    ("a", tarfile.DIRTYPE, ""),
+    ("a/up", tarfile.SYMTYPE, ".."),
+    ("a/b", tarfile.SYMTYPE, "up/.."),
+    ("a/b/evil", tarfile.REGTYPE, "x"),
+]
+
+
+@WAYS
+def test_two_links_lead_to_nothing_outside(unpack: Unpack, tmp_path: Path) -> None:
+    """Newer Pythons do not refuse them, but make the second link one to its own directory."""
+    archive = _archive(tmp_path, *TWO_LINKS)
+    with contextlib.suppress(UnsafeArchive):
+        unpack(archive, tmp_path / "out")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["archive.tar.gz", "out"]
 
 
 @WAYS
