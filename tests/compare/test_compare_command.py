@@ -278,7 +278,9 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_show_it(place, start, until, 
     def begun():
         if not store.exists():
             return 0
-        with sqlite3.connect(f"file:{store}?mode=ro", uri=True) as opened:
+        with contextlib.closing(
+            sqlite3.connect(f"file:{store}?mode=ro", uri=True, isolation_level=None)
+        ) as opened:
             try:
                 return opened.execute("select count(*) from campaigns").fetchone()[0]
             except sqlite3.OperationalError:

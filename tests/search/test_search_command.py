@@ -6,6 +6,7 @@ import json
 import shutil
 import sqlite3
 import xml.etree.ElementTree as ET
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -182,7 +183,7 @@ def test_points_that_are_not_in_the_space_are_damage(place, tmp_path, swarmtest,
     with open_store(str(store)) as opened:
         record = opened.campaign(1)
         text = json.dumps(record.space).replace('"yield"', '"other"')
-    with sqlite3.connect(store) as connection:
+    with closing(sqlite3.connect(store, isolation_level=None)) as connection:
         connection.execute("UPDATE campaigns SET space = ?", (text,))
     connection.close()
     for words in ("correlate", "roles", "plot -o picture.svg"):

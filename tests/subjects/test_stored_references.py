@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +114,7 @@ def test_the_id_of_a_fault_is_no_path(
     found = swarmtest("faults", 1, "--inputs", "inputs", "--store", "s.db", cwd=tmp_path)
     assert found.returncode == 0, found.stderr
     assert any(path.read_bytes() == b"z" for path in (tmp_path / "inputs").iterdir())
-    with sqlite3.connect(tmp_path / "s.db") as store:
+    with closing(sqlite3.connect(tmp_path / "s.db", isolation_level=None)) as store:
         store.execute("PRAGMA foreign_keys = OFF")
         for table, column in (("faults", "id"), ("reductions", "fault"), ("block_faults", "fault")):
             store.execute(f"UPDATE {table} SET {column} = '../outside'")

@@ -10,6 +10,7 @@ import shutil
 import sqlite3
 import subprocess
 from collections.abc import Callable
+from contextlib import closing
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -128,7 +129,7 @@ def spoil_trials(path: Path, kept: set[str], change: Callable[[str], str]) -> No
     with open_store(path) as store:
         numbers = store.campaign_numbers()
         trials = {number: list(store.trials(number)) for number in numbers}
-        with sqlite3.connect(path) as connection:
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
             for table in ("blocks", "block_faults", "block_targets", "block_hits"):
                 connection.execute(f"DELETE FROM {table}")
         connection.close()
@@ -148,7 +149,7 @@ def spoil_trials(path: Path, kept: set[str], change: Callable[[str], str]) -> No
 def spoil(path: Path, kept: set[str], change: Callable[[str], str]) -> None:
     """Make the columns of a store hostile; columns that refer to each other still do."""
     spoil_trials(path, kept, change)
-    with sqlite3.connect(path) as store:
+    with closing(sqlite3.connect(path, isolation_level=None)) as store:
         store.create_function("spoilt", 1, change, deterministic=True)
         columns = text_columns(store)
         assert len(columns) > 25

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -107,7 +108,7 @@ def test_no_command_prints_or_writes_what_a_terminal_or_a_browser_would_obey(
     place: Path, tmp_path: Path, swarmtest: Swarmtest, name: str, command: str
 ) -> None:
     store = Path(shutil.copy(place / f"{name}.db", tmp_path / "store.db"))
-    with sqlite3.connect(store) as opened:
+    with closing(sqlite3.connect(store, isolation_level=None)) as opened:
         fault = opened.execute("SELECT id FROM faults WHERE campaign = 1").fetchone()[0]
     names = {"FAULT": fault, "STORE": str(store)}
     words = [

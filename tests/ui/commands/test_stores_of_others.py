@@ -8,6 +8,7 @@ import os
 import pickle
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -46,7 +47,9 @@ def hostile(tmp_path: Path, swarmtest: Command) -> Iterator[Path]:
     swarmtest("run", "stack.py", "-n", 30, "-j", 1, "-q", cwd=tmp_path)
     mark = tmp_path / "executed"
     pickled = base64.b64encode(pickle.dumps(Payload(mark))).decode()
-    with sqlite3.connect(tmp_path / ".swarmtest" / "swarmtest.db") as store:
+    with closing(
+        sqlite3.connect(tmp_path / ".swarmtest" / "swarmtest.db", isolation_level=None)
+    ) as store:
         for table in ("faults", "reductions"):
             for (text,) in store.execute(f"SELECT test FROM {table}").fetchall():
                 test = json.loads(text)
@@ -63,7 +66,9 @@ def hostile(tmp_path: Path, swarmtest: Command) -> Iterator[Path]:
 
 
 def fault_in(place: Path) -> str:
-    with sqlite3.connect(place / ".swarmtest" / "swarmtest.db") as store:
+    with closing(
+        sqlite3.connect(place / ".swarmtest" / "swarmtest.db", isolation_level=None)
+    ) as store:
         ((fault,),) = store.execute("SELECT id FROM faults").fetchall()
     store.close()
     return str(fault)
@@ -80,7 +85,9 @@ def test_commands_that_show_run_nothing(command: str, hostile: Path, swarmtest: 
 def test_a_strategy_that_the_store_names_is_not_loaded(
     command: str, strategy: str, hostile: Path, swarmtest: Command
 ) -> None:
-    with sqlite3.connect(hostile / ".swarmtest" / "swarmtest.db") as store:
+    with closing(
+        sqlite3.connect(hostile / ".swarmtest" / "swarmtest.db", isolation_level=None)
+    ) as store:
         store.execute("UPDATE campaigns SET strategy = ?", (strategy,))
     store.close()
     assert swarmtest(command, cwd=hostile).returncode == 0
@@ -109,7 +116,9 @@ def test_the_id_of_a_fault_is_one_word_of_the_commands_that_are_shown(
     hostile: Path, swarmtest: Command
 ) -> None:
     id = "ab; touch executed #\nls"
-    with sqlite3.connect(hostile / ".swarmtest" / "swarmtest.db") as store:
+    with closing(
+        sqlite3.connect(hostile / ".swarmtest" / "swarmtest.db", isolation_level=None)
+    ) as store:
         store.execute("UPDATE faults SET id = ?", (id,))
         store.execute("UPDATE reductions SET fault = ?", (id,))
     store.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,7 @@ def test_pages_say_what_is_damaged_in_a_store(
     tmp_path: Path, swarmtest: Swarmtest, serve: Callable[..., Any]
 ) -> None:
     make_stores(tmp_path, swarmtest)
-    with sqlite3.connect(tmp_path / "good.db") as store:
+    with closing(sqlite3.connect(tmp_path / "good.db", isolation_level=None)) as store:
         store.execute('UPDATE campaigns SET options = \'{"subject": "evil.py"}\'')
     store.close()
     with serve(tmp_path, "--store", "good.db").admitted() as client:

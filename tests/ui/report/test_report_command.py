@@ -9,6 +9,7 @@ import shlex
 import sqlite3
 import subprocess
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +109,9 @@ def test_tests_of_older_stores_are_shown_without_their_subject(
 ) -> None:
     place = workshop("fs_machine.py --strategy coin --tests 60")
     (place / "fs_machine.py").unlink()
-    with sqlite3.connect(place / ".swarmtest" / "swarmtest.db") as store:
+    with closing(
+        sqlite3.connect(place / ".swarmtest" / "swarmtest.db", isolation_level=None)
+    ) as store:
         store.execute("UPDATE faults SET code = ''")
         store.execute("UPDATE reductions SET code = ''")
     store.close()

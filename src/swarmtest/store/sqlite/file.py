@@ -14,7 +14,7 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -108,6 +108,12 @@ class SqliteFile:
         with translated(self._path, self._timeout):
             self._connection.close()
 
+    def __del__(self) -> None:
+        """Close a file that nobody has closed: Python would warn of the connection (from 3.13)."""
+        if "_connection" in vars(self):
+            with suppress(sqlite3.Error):
+                self._connection.close()
+
 
 _created: set[str] = set()
 """The paths of stores that this process has created."""
@@ -121,9 +127,8 @@ def remove_empty_stores() -> None:
     gc.collect()  # a connection that is garbage would seem to be that of another process
     for path in _created:
         with suppress(sqlite3.Error, OSError):
-            connection = _connect(path, "rw")
-            (campaigns,) = connection.execute("SELECT count(*) FROM campaigns").fetchone()
-            connection.close()
+            with closing(_connect(path, "rw")) as connection:
+                (campaigns,) = connection.execute("SELECT count(*) FROM campaigns").fetchone()
             # The last process that closes a store deletes the log beside it.
             if not campaigns and not os.path.exists(path + "-wal"):
                 os.unlink(path)
