@@ -8,6 +8,7 @@ what it defines can be found by name in another process.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import importlib
 import importlib.util
@@ -269,14 +270,13 @@ def _threads_left_by(name: str, shown: str) -> str:
         raise TimeoutError
 
     signal.signal(signal.SIGALRM, give_up)
-    signal.setitimer(signal.ITIMER_REAL, _THREAD_SECONDS)
-    try:
+    # Again and again: from Python 3.13 on, an exception ends only the wait for one thread.
+    signal.setitimer(signal.ITIMER_REAL, _THREAD_SECONDS, _THREAD_SECONDS / 10)
+    with contextlib.suppress(TimeoutError):
         # What the interpreter does at its end: thread pools let their threads go then.
         threading._shutdown()  # type: ignore[attr-defined]
         signal.setitimer(signal.ITIMER_REAL, 0)
-    except TimeoutError:
-        return next((t.name for t in started if t.is_alive() and not t.daemon), "")
-    return ""
+    return next((t.name for t in started if t.is_alive() and not t.daemon), "")
 
 
 def _import(name: str, shown: str) -> ModuleType:

@@ -246,9 +246,10 @@ class Host:
             before = len(part)
             child = self._ready_child(new=first is not None)
             still = [pack_proposal(proposals[t]) for t in part] if proposals else None
+            # Before the test begins, which may be killed at once, together with all others.
+            control = ControlProcess() if first is not None and first.kills else None
             child.send(part, still, careful=self._careful)
             self._runs_again = part[0] if first is not None else IDLE
-            control = ControlProcess() if first is not None and first.kills else None
             self._began = time.monotonic()
             try:
                 finished = self._finishes(child, part)

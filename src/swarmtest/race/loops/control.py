@@ -301,12 +301,14 @@ class LoopControl:
     def end(self) -> None:
         """Look at the tasks that are left: an exception that nobody asked for is a fault."""
         control = self._control
+        # A run that was cut short has not asked for exceptions that it would have asked for.
+        is_whole = control.fault is None and not (control.problem or control.interrupted)
         left = [task for ref in self._tasks if (task := ref()) is not None]
         for task in (*left, *self._too_late):
             if task.done() and not task.cancelled() and task._log_traceback:
                 error = task._exception
-                if not control.ended and isinstance(error, Exception):
-                    control.fail(fault_of_exception(error))
+                if is_whole and task in left and isinstance(error, Exception):
+                    control.fault = control.fault or fault_of_exception(error)
                 task._log_traceback = False
             task._log_destroy_pending = False
             coroutine = task.get_coro()
