@@ -7,8 +7,8 @@
 The releases that the scripts name are installed by one pip call, into swarmtest's cache. Each
 script then runs in a fork. While the bug is there, it fails, crashes or does not end.
 The exit status is 1 if one passed or could not be imported, and 2 if the releases could not be
-installed. A bug of the standard library is looked for in the Python that runs this, which may have
-it fixed.
+installed. A bug of the standard library is looked for in the Python that runs this. One that is
+newer than the Python of the script may have the fix: that is said, and counted apart.
 """
 
 from __future__ import annotations
@@ -59,6 +59,12 @@ class Trophy:
     def in_library(self) -> bool:
         """Return whether it is a bug of Python's own library."""
         return self.release.startswith("Python ")
+
+    @property
+    def may_be_fixed_here(self) -> bool:
+        """Return whether it is a bug of a Python that is older than this one."""
+        numbers = self.release.removeprefix("Python ").split(".")
+        return self.in_library and sys.version_info[:3] > tuple(map(int, numbers))
 
 
 def trophies(words: Sequence[str] = ()) -> list[Trophy]:
@@ -128,12 +134,15 @@ def main() -> int:
     if "--library" in sys.argv:
         chosen = [trophy for trophy in chosen if trophy.in_library]
     packages = installed_together([each.release for each in chosen if not each.in_library])
-    passed = 0
+    passed = fixed = 0
     for trophy in chosen:
         end = checked(trophy, packages)
+        if end == PASSED and trophy.may_be_fixed_here:
+            end = f"fixed in Python {sys.version.partition(' ')[0]}"
+            fixed += 1
         passed += end == PASSED or end.startswith(NOT_IMPORTED)
         print(f"{trophy.name:46} {trophy.release:28} {end[:60]}", flush=True)
-    print(f"{len(chosen) - passed} of {len(chosen)} bugs are there")
+    print(f"{len(chosen) - passed - fixed} of {len(chosen)} bugs are there, {fixed} are fixed here")
     return 1 if passed else 0
 
 
