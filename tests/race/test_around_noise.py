@@ -36,8 +36,8 @@ def racer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Ra
 
 
 def failure(racer: Racer) -> RaceTest:
-    """A run with noise that failed, as a campaign keeps it."""
-    for seed in range(200):
+    """A run with noise that failed, as a campaign keeps it; on a busy machine that may take long."""
+    for seed in range(10_000):
         ran = racer.run(NOISE, seed)
         if ran.fault is not None:
             return RaceTest("counter", NOISE, seed, fault=ran.fault.id, seen=ran.seen)
