@@ -36,7 +36,7 @@ def racer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Ra
 
 
 def failure(racer: Racer) -> RaceTest:
-    """A run with noise that failed, as a campaign keeps it; on a busy machine that may take long."""
+    """A run with noise that failed, as a campaign keeps it; a busy machine may need many runs."""
     for seed in range(10_000):
         ran = racer.run(NOISE, seed)
         if ran.fault is not None:
